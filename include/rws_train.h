@@ -72,6 +72,8 @@ typedef struct {
     int         n_set;
     rws_limits  limits;          /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
     int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
+    bool        changed;         /* opening a run: its shared object may have other bytes than the run began with */
+    const struct rws_recorded *recorded; /* the library's own: leave it NULL */
 } rws_config;
 
 /* Fills in every default, so that you can read them: those of the model at hand or, if model is NULL, of the model that
@@ -196,10 +198,14 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err) 
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
 /* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
- * `changes` may be NULL; only its members model (a shared object that has moved), iterations, lr, threads and limits
- * are read, and a member that is 0 or NULL leaves the run's own value. `model` is as in rws_trainer_new. RWS_BAD_INPUT
- * if there is no such run, if another process has it, if a file is damaged or of a newer version, or if it does not fit
- * the model. */
+ * `changes` may be NULL; only its members model, changed, iterations, lr, threads and limits are read, and a member that
+ * is 0 or NULL leaves the run's own value. `model` is as in rws_trainer_new. RWS_BAD_INPUT if there is no such run, if
+ * another process has it, if a file is damaged or of a newer version, or if it does not fit the model.
+ *
+ * A shared object is loaded only if changes->model names its path, or if this user has named that path before on this
+ * machine and the bytes are the same; never because the folder names it. RWS_BAD_INPUT, before anything is loaded, if no
+ * object is named, if config.json, checkpoint and store disagree about the model, or if the object has other bytes than
+ * the run began with and changes->changed is false. */
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
@@ -231,8 +237,8 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
 typedef struct rws_posterior rws_posterior;
 
 /* Opens the run in a folder for asking; the folder is only read, and may belong to a run that is still training.
- * `changes` and `model` are as in rws_trainer_resume, but only the members model, limits and set of `changes` are read;
- * `set` has up to RWS_MAX_ASK_SET settings that should differ from those of training. */
+ * `changes` and `model` are as in rws_trainer_resume, but only the members model, changed, limits and set of `changes` are
+ * read; `set` has up to RWS_MAX_ASK_SET settings that should differ from those of training. */
 rws_status rws_posterior_open(const char *folder, const rws_config *changes, const rws_model *model,
                               rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 #
 # Prints TAP. Works in a folder of its own, which is removed.
 work=$(mktemp -d) && cd "$work" || exit 99
+export XDG_STATE_HOME="$work/.state" # where the program keeps which objects were named
 trap 'rm -rf "$work"' EXIT
 
 n=0 failed=0

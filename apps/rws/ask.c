@@ -14,17 +14,19 @@
 
 /* ---- the run */
 
-enum { KEY_SET = 0x3000, KEY_JSON, KEY_MODEL, KEY_CHOICES, KEY_LIMIT, MOST_PRINTED = 32 };
+enum { KEY_SET = 0x3000, KEY_JSON, KEY_CHOICES, KEY_LIMIT, MOST_PRINTED = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     rws_asked *a = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: a->seed = 1; return 0;
+    case ARGP_KEY_INIT:
+        a->seed = 1;
+        state->child_inputs[0] = &a->changes;
+        return 0;
     case 's': return rws_arguments_count(state, "--seed", arg, 0, UINT64_MAX, &a->seed);
     case KEY_JSON: a->json = true; return 0;
     case KEY_CHOICES: a->choices = true; return 0;
-    case KEY_MODEL: a->changes.model = arg; return 0;
     case KEY_LIMIT: return rws_arguments_limit(state, arg, &a->changes.limits);
     case KEY_SET:
         if (a->changes.n_set == RWS_MAX_ASK_SET)
@@ -42,16 +44,15 @@ const struct argp rws_asked_argp = {
             {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model that differs from training", 0},
             {"choices", KEY_CHOICES, 0, 0, "Also show the random choices, by site and visit", 0},
             {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},
-            {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, if it has moved", 0},
             {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
             {0},
         },
     .parser = parse,
+    .children = (const struct argp_child[]){{.argp = &rws_reopen_argp}, {0}},
 };
 
 rws_status rws_asked_open(rws_asked *a, rws_error *err)
 {
-    RWS_TRY(rws_reopen_check(a->path, a->changes.model, err));
     return rws_posterior_open(a->path, &a->changes, NULL, &a->posterior, err);
 }
 

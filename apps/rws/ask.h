@@ -13,14 +13,14 @@
 
 typedef struct {
     const char    *path;    /* the run's folder, as typed */
-    rws_config     changes; /* --set, and --model: where the shared object of the run is now */
+    rws_config     changes; /* --set, --model and --changed */
     uint64_t       seed;
     bool           choices; /* show random choices too */
     bool           json;
     rws_posterior *posterior;
 } rws_asked;
 
-/* Options --model, --seed, --set, --choices and --json: for a command's argp_child. The input is an rws_asked. The
+/* Options --model, --changed, --seed, --set, --choices and --json: for a command's argp_child. The input is an rws_asked. The
  * command parses its arguments, RUN among them, itself. */
 extern const struct argp rws_asked_argp;
 

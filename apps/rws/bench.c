@@ -304,7 +304,7 @@ static rws_status configure(bench_options *b, rws_folder **folder, rws_config *c
         return rws_fail(err, RWS_BAD_INPUT,
                         "bench writes nothing: --out goes with --resume, to time a run from its checkpoint.");
     if (o->resume) {
-        RWS_TRY(rws_reopen(o->out, o->model, &stored, folder, err));
+        RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
         const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
         RWS_TRY(rws_options_resume(o, &stored, o->out, config, err));
         if (particles) config->particles = o->config.particles;

@@ -12,14 +12,15 @@
 #include <string.h>
 
 typedef struct {
-    const char *folder, *model;    /* model: its shared object, where that has moved */
+    const char *folder;
+    rws_config  given;             /* --model and --changed */
     uint64_t    particles, n_test; /* 0: the run's own */
     uint64_t    threads;           /* 0: all cores */
     rws_limits  limits;
     bool        threads_given, record, json, params;
 } eval_options;
 
-enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD, KEY_MODEL, KEY_LIMIT, KEY_PARAMS };
+enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD, KEY_LIMIT, KEY_PARAMS };
 
 static const struct argp_option options[] = {
     {"eval-particles", 'k', "N", 0, "Particles per test datum (default: as in the run)", 0},
@@ -28,7 +29,6 @@ static const struct argp_option options[] = {
     {"record", KEY_RECORD, 0, 0, "Also add the numbers to the run's store, as final_ and the metric's name", 0},
     {"params", KEY_PARAMS, 0, 0, "Also print the parameters of the model (theta) that the run has learned", 0},
     {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},
-    {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, if it has moved", 0},
     {"json", KEY_JSON, 0, 0, "Print one JSON object; with --params, one more for each parameter", 0},
     {0},
 };
@@ -37,10 +37,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     eval_options *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->given; return 0;
     case 'k': return rws_arguments_count(state, "--eval-particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
     case KEY_EVAL_DATA: return rws_arguments_count(state, "--eval-data", arg, 1, 1000000, &o->n_test);
     case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
-    case KEY_MODEL: o->model = arg; return 0;
     case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->limits);
     case KEY_PARAMS: o->params = true; return 0;
     case KEY_RECORD: o->record = true; return 0;
@@ -116,7 +116,7 @@ static rws_status record(rws_folder *folder, const rws_measures *m, rws_error *e
 
 static rws_status open_run(const eval_options *o, rws_config *config, rws_folder **folder, rws_error *err)
 {
-    RWS_TRY(rws_reopen(o->folder, o->model, config, folder, err));
+    RWS_TRY(rws_reopen(o->folder, &o->given, config, folder, err));
     if (o->record && rws_rank() == 0)
         RWS_TRY(rws_folder_lock(*folder, err)); /* a second sweep must not measure the same meanwhile */
     return rws_reopen_checkpoint(o->folder, *folder, err);
@@ -152,6 +152,7 @@ static const struct argp argp = {
     .args_doc = "RUN",
     .doc = "Measures the metrics of a trained run. RUN is the folder that `rws train --out` wrote; it is not changed, "
            "unless --record adds the numbers to it.",
+    .children = (const struct argp_child[]){{.argp = &rws_reopen_argp}, {0}},
 };
 
 static rws_status run(int argc, char **argv, rws_error *err)

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "program/plugin.h"
 #include "program/program.h"
 
 #include <inttypes.h>
@@ -28,6 +29,7 @@ enum {
     KEY_GIVEN,
     KEY_RESUME,
     KEY_MODEL,
+    KEY_CHANGED,
     KEY_LIMIT,
     KEY_JSON,
 };
@@ -94,6 +96,7 @@ static const struct argp_option options[] = {
     {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
     {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},
     {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, if it has moved", 3},
+    {"changed", KEY_CHANGED, 0, 0, "With --resume: accept a shared object that has changed since the run began", 3},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
@@ -194,6 +197,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_GIVEN: return parse_given(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
+    case KEY_CHANGED: o->config.changed = true; return 0;
     case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->config.limits);
     case KEY_JSON: o->json = true; return 0;
     case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
@@ -205,6 +209,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (o->resume && !o->out) return rws_arguments_fail(state, "--resume needs --out, the folder of the run.");
         if (o->model && !o->resume)
             return rws_arguments_fail(state, "--model goes with --resume; a new run has its MODEL as an argument.");
+        if (o->config.changed && !o->resume) return rws_arguments_fail(state, "--changed goes with --resume.");
         if (!o->config.model && !o->resume) return rws_arguments_fail(state, "Which model? `rws list` shows them.");
         return 0;
     default: {
@@ -334,17 +339,24 @@ static rws_status compare_set(const char *text, const rws_config *run, const cha
                     rws_quote_short(text).text, rws_quote_short(folder).text);
 }
 
+const char *rws_options_model(const rws_options *o)
+{
+    return o->model ? o->model : o->config.model;
+}
+
 rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,
                               rws_error *err)
 {
-    const char *model = o->config.model;
-    if (model && !(strchr(model, '/') ? same_value(model, run->model) : strcmp(model, run->model) == 0))
+    const char *model = o->config.model, *has = run->recorded->model;
+    if (model && !(rws_model_is_path(model) ? same_value(model, has) : strcmp(model, has) == 0))
         return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.",
-                        rws_quote_short(model).text, rws_quote_short(folder).text, rws_quote_short(run->model).text);
+                        rws_quote_short(model).text, rws_quote_short(folder).text, rws_quote_short(has).text);
     for (int i = 0; i < N_FIELDS; i++)
         if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
     for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));
     *out = *run;
+    if (rws_options_model(o)) out->model = rws_options_model(o);
+    out->changed = o->config.changed;
     out->limits = o->config.limits;
     if (rws_options_given(o, "threads")) out->threads = threads_of(o->config.threads);
     if (rws_options_given(o, "iterations")) out->iterations = o->config.iterations;

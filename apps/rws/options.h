@@ -37,7 +37,10 @@ void rws_options_fill(rws_options *o);
 /* Options that give all that a configuration does not leave to defaults, which are 0 or NULL. */
 rws_options rws_options_of(const rws_config *config);
 
-/* The configuration with which a run goes on: its own (`run`, of `folder`), with the threads, iterations and rates that
+/* The model that the user has named: by --model, or as MODEL; NULL: none. */
+const char *rws_options_model(const rws_options *o);
+
+/* The configuration with which a run goes on: its own (`run`, of `folder`), with the model, threads, iterations and rates that
  * were given. Any other option that was given must agree with the run: if not, RWS_BAD_INPUT with a sentence that names
  * it. */
 rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,

@@ -2,55 +2,36 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "rws/report.h"
-#include "program/plugin.h"
 
-#include <unistd.h>
+enum { KEY_MODEL = 0x4000, KEY_CHANGED };
 
-static rws_status find_model(const char *path, const char *model, rws_config *config, rws_error *err)
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    const rws_quoted run = rws_quote(path), has = rws_quote(config->model);
-    if (model && !rws_model_is_path(config->model))
-        return rws_fail(err, RWS_BAD_INPUT, "--model %.100s: the run in \"%s\" has the built-in model %s.", model,
-                        run.text, has.text);
-    if (model && !rws_model_is_path(model))
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "--model takes the path of a shared object, such as ./%.100s, not \"%.100s\".", model, model);
-    if (model) config->model = model;
-    else if (rws_model_is_path(config->model) && access(config->model, F_OK) != 0)
-        return rws_fail(
-            err, RWS_BAD_INPUT,
-            "The run in \"%s\" has the model \"%s\", which is not there; if it has moved, add --model PATH.", run.text,
-            has.text);
-    return RWS_OK;
+    rws_config *given = state->input;
+    switch (key) {
+    case KEY_MODEL: given->model = arg; return 0;
+    case KEY_CHANGED: given->changed = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
 }
 
-static rws_status compare_model(const rws_folder *folder, const rws_config *config, rws_error *err)
-{
-    bool changed;
-    if (!rws_model_is_path(config->model)) return RWS_OK;
-    RWS_TRY(rws_folder_compare_model(folder, config->model, &changed, err));
-    if (changed)
-        rws_note("%s has changed since this run began; what it computes now may not be what was trained.",
-                 config->model);
-    return RWS_OK;
-}
+const struct argp rws_reopen_argp = {
+    .options =
+        (const struct argp_option[]){
+            {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, which is loaded only if you name it", 0},
+            {"changed", KEY_CHANGED, 0, 0, "Accept a shared object that has changed since the run began", 0},
+            {0},
+        },
+    .parser = parse,
+};
 
-rws_status rws_reopen(const char *path, const char *model, rws_config *config, rws_folder **folder, rws_error *err)
+rws_status rws_reopen(const char *path, const rws_config *given, rws_config *config, rws_folder **folder,
+                      rws_error *err)
 {
-    *folder = NULL;
     RWS_TRY(rws_folder_open(path, config, folder, err));
-    RWS_TRY(find_model(path, model, config, err));
-    return compare_model(*folder, config, err);
-}
-
-rws_status rws_reopen_check(const char *path, const char *model, rws_error *err)
-{
-    rws_folder      *folder;
-    rws_config       config;
-    const rws_status status = rws_reopen(path, model, &config, &folder, err);
-    rws_folder_close(folder);
-    return status;
+    if (given->model) config->model = given->model;
+    config->changed = given->changed;
+    return RWS_OK;
 }
 
 rws_status rws_reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)

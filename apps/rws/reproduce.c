@@ -287,7 +287,7 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
     RWS_TRY(sweep_of(r->o, e, &text, err));
     rws_status status = rws_sweep_parse(text, strlen(text), e->name, &sweep, err);
     free(text);
-    if (status == RWS_OK) status = rws_sweep_check(sweep, err);
+    if (status == RWS_OK) status = rws_sweep_check(sweep, true, err);
     if (status == RWS_OK) {
         char what[64];
         if (r->o->n_wanted > 1) snprintf(what, sizeof what, "%s (%d of %d)", e->name, r->n_begun, r->o->n_wanted);

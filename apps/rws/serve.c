@@ -24,7 +24,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KEY_LISTEN = 0x2000, KEY_TOKEN, KEY_HOST, KEY_OPEN, KEY_THREADS, KEY_MODEL, KEY_PARTICLES, KEY_SECONDS };
+enum {
+    KEY_LISTEN = 0x2000,
+    KEY_TOKEN,
+    KEY_HOST,
+    KEY_OPEN,
+    KEY_THREADS,
+    KEY_MODEL,
+    KEY_CHANGED,
+    KEY_PARTICLES,
+    KEY_SECONDS
+};
 enum { MOST_FOLDERS = 256, MOST_NAMES = 16 };
 
 typedef struct {
@@ -58,6 +68,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_OPEN: s->open = true; return 0;
     case KEY_THREADS: return rws_arguments_count(state, "--threads", arg, 1, 256, &s->threads);
     case KEY_MODEL: return add(state, s->models, &s->serve.n_models, MOST_NAMES, "--model", arg);
+    case KEY_CHANGED: s->serve.changed = true; return 0;
     case KEY_PARTICLES: return rws_arguments_count(state, "--max-particles", arg, 1, RWS_MAX_PARTICLES, &s->particles);
     case KEY_SECONDS: return rws_arguments_real(state, "--max-seconds", arg, 0.1, 3600, &s->seconds);
     case ARGP_KEY_ARG: return add(state, s->folders, &s->serve.n_folders, MOST_FOLDERS, "A folder", arg);
@@ -81,6 +92,7 @@ static const struct argp argp = {
              "A further name of this machine in the addresses that browsers use; may be repeated", 2},
             {"model", KEY_MODEL, "PATH", 0,
              "A shared object that may be loaded to ask the runs that were trained with it; may be repeated", 2},
+            {"changed", KEY_CHANGED, 0, 0, "Accept shared objects that have changed since their runs began", 2},
             {"max-particles", KEY_PARTICLES, "N", 0, "Most particles of a question (100000)", 2},
             {"max-seconds", KEY_SECONDS, "S", 0, "Most seconds that a question takes (30)", 2},
             {0},

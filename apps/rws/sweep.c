@@ -109,7 +109,7 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     char                folder[4096];
     const char         *slash = strrchr(o->file, '/'), *dot = strrchr(o->file, '.');
     rws_campaign_result result;
-    RWS_TRY(rws_sweep_check(sweep, err));
+    RWS_TRY(rws_sweep_check(sweep, !o->list, err));
     if (o->list) {
         for (int i = 0; i < sweep->n; i++) {
             if (o->campaign.json) rws_report_json(json_pack("{s:o}", "run", rws_report_string(sweep->runs[i].name)));

@@ -6,7 +6,6 @@
 #include "rws/gallery.h"
 #include "rws/options.h"
 #include "rws/progress.h"
-#include "rws/reopen.h"
 #include "rws/report.h"
 #include "rws/signals.h"
 #include "comm/comm.h"
@@ -190,7 +189,7 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
 {
     rws_folder *folder = NULL;
     rws_config  stored, config;
-    rws_status  status = rws_reopen(o->out, o->model, &stored, &folder, err);
+    rws_status  status = rws_folder_open(o->out, &stored, &folder, err);
     if (status == RWS_OK) {
         status = rws_options_resume(o, &stored, o->out, &config, err);
         if (status != RWS_OK && !rws_folder_has_checkpoint(folder))
@@ -203,7 +202,7 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
 /* The options that were given and may differ from the run's own. */
 static rws_config changes_of(const rws_options *o)
 {
-    rws_config changes = {.model = o->model, .limits = o->config.limits};
+    rws_config changes = {.model = rws_options_model(o), .changed = o->config.changed, .limits = o->config.limits};
     if (rws_options_given(o, "threads")) changes.threads = o->config.threads ? o->config.threads : rws_options_cores();
     if (rws_options_given(o, "iterations")) changes.iterations = o->config.iterations;
     if (rws_options_given(o, "lr")) changes.lr = o->config.lr;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "ask/posterior.h"
+#include "program/plugin.h"
 #include "serve/answer.h"
 #include "serve/core.h"
 
@@ -76,44 +77,44 @@ static bool is_idle(void *context)
 
 /* ---- the run */
 
-/* Whether a question may load the run's model: one that is built in, or a shared object that --model names. */
-static bool may_load(const rws_core *c, const char *model)
+/* The shared object of --model that a run has; NULL: none. rws_posterior_open decides whether it fits. */
+static const char *named_object(const rws_core *c, const char *model)
 {
-    if (!model || !strchr(model, '/')) return true;
-    char *real = realpath(model, NULL);
-    bool  may = false;
-    for (int i = 0; i < c->options.n_models && real && !may; i++) {
+    char       *real = model && rws_model_is_path(model) ? realpath(model, NULL) : NULL;
+    const char *named = NULL;
+    for (int i = 0; i < c->options.n_models && real && !named; i++) {
         char *other = realpath(c->options.models[i], NULL);
-        may = other && strcmp(other, real) == 0;
+        if (other && strcmp(other, real) == 0) named = c->options.models[i];
         free(other);
     }
     free(real);
-    return may;
+    return named;
 }
 
 /* Whether the model is a path or the name of a built-in model. The model of a run from Python is neither. */
 static bool is_known(const char *model)
 {
-    if (!model || strchr(model, '/')) return true;
+    if (!model || rws_model_is_path(model)) return true;
     for (int i = 0; rws_model_at(i); i++)
         if (strcmp(rws_model_at(i)->name, model) == 0) return true;
     return false;
 }
 
-/* The folder of the run, the caller's to free; NULL with the reply. */
-static char *find_folder(rws_core *c, const rws_request *r, rws_reply *reply)
+/* The folder of the run, the caller's to free; NULL with the reply. *named is the shared object that the user has named for it. */
+static char *find_folder(rws_core *c, const rws_request *r, const char **named, rws_reply *reply)
 {
     rws_catalogue_read(c->catalogue);
     const rws_listed *run = rws_core_run(c, r, reply);
     const char       *model = run ? rws_result_get(&run->result, "model") : NULL;
     char             *folder = NULL;
+    *named = named_object(c, model);
     if (run && !run->folder) rws_reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
     else if (run && !is_known(model))
         rws_reply_fail(reply, 409,
                        "The model \"%s\" is not part of this program: a run that was trained from Python is asked "
                        "there, with rws.open(FOLDER, MODEL). Its curves are shown all the same.",
                        rws_quote(model).text);
-    else if (run && !may_load(c, model))
+    else if (run && model && rws_model_is_path(model) && !*named)
         rws_reply_fail(reply, 403,
                        "The run has a model of its own, \"%s\", which is loaded only if rws serve is started "
                        "with --model and its path.",
@@ -148,13 +149,14 @@ static bool list_fields(asking *a)
 /* Opens the run's posterior; NULL with the reply. The caller ends it. */
 static asking *begin(rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    char   *folder = find_folder(c, r, reply);
-    asking *a = folder ? calloc(1, sizeof *a) : NULL;
+    rws_config given = {.changed = c->options.changed};
+    char      *folder = find_folder(c, r, &given.model, reply);
+    asking    *a = folder ? calloc(1, sizeof *a) : NULL;
     if (folder && !a) rws_reply_fail(reply, 503, "There is no memory for this reply.");
     if (a) {
         rws_error err = {""};
         a->core = c;
-        const rws_status status = rws_warm_take(c->warm, folder, &a->warm, &err);
+        const rws_status status = rws_warm_take(c->warm, folder, &given, &a->warm, &err);
         if (status != RWS_OK) {
             rws_reply_status(reply, status, &err);
             a->warm = NULL;

@@ -19,6 +19,7 @@ typedef struct {
     bool               anywhere; /* the socket is not on loopback */
     const char *const *models;   /* shared objects that may be loaded when a run of theirs is asked */
     int                n_models;
+    bool               changed;       /* they may have changed since their runs began */
     int                threads;       /* questions that are answered at a time */
     int                max_particles; /* of a question */
     double             max_seconds;   /* of a question */

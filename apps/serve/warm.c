@@ -105,7 +105,7 @@ static rws_warm *try_find(rws_warm_set *s, const char *folder, const struct stat
     return w;
 }
 
-static rws_status open_one(rws_warm_set *s, const char *folder, rws_warm **out, rws_error *err)
+static rws_status open_one(rws_warm_set *s, const char *folder, const rws_config *given, rws_warm **out, rws_error *err)
 {
     struct stat is;
     look(folder, &is);
@@ -116,7 +116,7 @@ static rws_status open_one(rws_warm_set *s, const char *folder, rws_warm **out, 
         free(w);
         return rws_no_memory(err, "a posterior");
     }
-    const rws_status status = rws_posterior_open(folder, NULL, NULL, &w->posterior, err);
+    const rws_status status = rws_posterior_open(folder, given, NULL, &w->posterior, err);
     if (status != RWS_OK) {
         close_one(w);
         return status;
@@ -132,13 +132,13 @@ static rws_status open_one(rws_warm_set *s, const char *folder, rws_warm **out, 
     return RWS_OK;
 }
 
-rws_status rws_warm_take(rws_warm_set *s, const char *folder, rws_warm **out, rws_error *err)
+rws_status rws_warm_take(rws_warm_set *s, const char *folder, const rws_config *given, rws_warm **out, rws_error *err)
 {
     struct stat is;
     look(folder, &is);
     if ((*out = try_find(s, folder, &is))) return RWS_OK;
     pthread_mutex_lock(&s->opening);
-    const rws_status status = open_one(s, folder, out, err);
+    const rws_status status = open_one(s, folder, given, out, err);
     pthread_mutex_unlock(&s->opening);
     return status;
 }

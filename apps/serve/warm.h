@@ -19,9 +19,9 @@ typedef struct rws_warm     rws_warm; /* a posterior that the caller holds */
 rws_warm_set *rws_warm_set_new(void);             /* NULL without memory */
 void          rws_warm_set_free(rws_warm_set *s); /* when no thread holds a posterior any more */
 
-/* The posterior of the run in a folder, under its present checkpoint. The caller gives it back. Fails like
- * rws_posterior_open. */
-rws_status rws_warm_take(rws_warm_set *s, const char *folder, rws_warm **out, rws_error *err)
+/* The posterior of the run in a folder, under its present checkpoint. The caller gives it back. `given` has the shared object that
+ * the user has named for the run. Fails like rws_posterior_open. */
+rws_status rws_warm_take(rws_warm_set *s, const char *folder, const rws_config *given, rws_warm **out, rws_error *err)
     __attribute__((warn_unused_result));
 void rws_warm_give_back(rws_warm_set *s, rws_warm *w);
 

@@ -321,6 +321,7 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
 {
     add(a, "eval");
     add(a, "%s/%s", folder, e->run->name);
+    if (strchr(e->run->config.model, '/')) add(a, "--model=%s", e->run->config.model);
     add(a, "--record");
     add(a, "--json");
     add(a, "--threads=1");

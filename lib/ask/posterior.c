@@ -77,7 +77,7 @@ static rws_status copy(rws_posterior *p, const rws_program *from, rws_error *err
 {
     rws_program *to = &p->program;
     RWS_TRY(set_up(p, &from->config, from->model, &no_changes, err));
-    RWS_TRY(rws_model_load_again(from->library, &to->library, err)); /* the original may be released before the copy */
+    to->library = rws_model_load_again(from->library); /* the original may be released before the copy */
     RWS_CHECK(to->setup.params.size == from->setup.params.size);
     memcpy(to->setup.params.value, from->setup.params.value, to->setup.params.size * sizeof(float));
     to->iteration = from->iteration;
@@ -101,6 +101,7 @@ static rws_status open_run(rws_posterior *p, const char *path, const rws_config 
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet; train it further.", path);
     RWS_TRY(check_changes(changes, err));
     if (changes->model) config.model = changes->model;
+    config.changed = changes->changed;
     config.limits = changes->limits;
     RWS_TRY(set_up(p, &config, model, changes, err));
     const rws_run_state s = {.config = &p->program.config,

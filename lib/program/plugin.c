@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "program/object.h"
 
 #include <dlfcn.h>
 #include <glib.h>
-#include <link.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what a model must have */
@@ -98,39 +100,139 @@ static rws_status check(const rws_model *model, const char *path, rws_error *err
     return rws_model_check(model, path, err);
 }
 
-static rws_status load(const char *path, const rws_model **model, void **library, rws_error *err)
+/* ---- whether the object may be loaded */
+
+/* A fingerprint as messages show it: its kind and 16 digits. */
+static rws_quoted shown(const char *fingerprint)
 {
-    void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!opened) {
+    char text[32];
+    snprintf(text, sizeof text, "%.23s", fingerprint ? fingerprint : "no fingerprint");
+    return rws_quote_short(text);
+}
+
+/* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path in the
+ * store than in config.json until both are written; this matters only where nobody names the object. */
+static rws_status check_agreement(const char *named, const rws_recorded *r, rws_error *err)
+{
+    const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
+    const bool       is_path = rws_model_is_path(r->model);
+    const char      *other = r->store && strcmp(r->store, r->model) != 0 ? r->store : NULL;
+    if (named && is_path && other && rws_model_is_path(other)) other = NULL;
+    if (other)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "The files of the run in \"%s\" disagree about its model: config.json has \"%s\", and the store "
+            "has \"%s\".",
+            run.text, model.text, rws_quote_short(other).text);
+    if (r->checkpoint && strcmp(r->checkpoint, r->fingerprint ? r->fingerprint : "") != 0)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "The files of the run in \"%s\" disagree about its model: config.json has %s, and the checkpoint "
+            "has %s.",
+            run.text, shown(r->fingerprint).text, shown(r->checkpoint[0] ? r->checkpoint : NULL).text);
+    if (!named || is_path == rws_model_is_path(named)) return RWS_OK;
+    if (!is_path)
+        return rws_fail(err, RWS_BAD_INPUT, "--model %.100s: the run in \"%s\" has the built-in model %s.",
+                        rws_quote_short(named).text, run.text, model.text);
+    return rws_fail(err, RWS_BAD_INPUT, "--model takes the path of a shared object, such as ./%.100s, not \"%.100s\".",
+                    rws_quote_short(named).text, rws_quote_short(named).text);
+}
+
+/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger may have
+ * chosen, must not end the word that a user pastes into a shell. */
+static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_error *err)
+{
+    const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
+    return rws_fail(
+        err, RWS_BAD_INPUT,
+        "The run in \"%s\" was trained with the shared object \"%s\" (%s)%s; it is loaded only if you name it, "
+        "with --model PATH: rws eval '%s' --model '%s'. In Python: rws.open(folder, path).",
+        run.text, model.text, shown(r->fingerprint).text, reason, strchr(run.text, '\'') ? "RUN" : run.text,
+        strchr(model.text, '\'') ? "PATH" : model.text);
+}
+
+/* Whether the object may be loaded: the user has named it now or before, and it has the bytes that the run began with. */
+static rws_status check_object(const rws_config *c, const rws_object *o, rws_error *err)
+{
+    const rws_recorded *r = c->recorded;
+    if (!c->model && !rws_object_is_known(o)) return refuse_unnamed(r, "", err);
+    if (!r || !r->fingerprint || c->changed || rws_object_fits(o, r->fingerprint)) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "\"%s\" has changed since the run in \"%s\" began: it is %s, and the run has %s; --changed "
+                    "(changed=True in Python) accepts it.",
+                    rws_quote_short(o->path).text, rws_quote_short(r->folder).text, shown(o->fingerprint).text,
+                    shown(r->fingerprint).text);
+}
+
+/* ---- a shared object that is loaded */
+
+typedef struct {
+    void      *handle;
+    rws_object object; /* open as long as the library, which may be known to the loader as its file descriptor */
+    atomic_int users;
+} loaded;
+
+/* Loads the object. Where the user has not named its path in this call, the bytes alone are trusted: they are loaded through the
+ * open file, so that it does not matter if the path leads to another file meanwhile. A path that was named must still lead to
+ * the file whose fingerprint was taken. */
+static rws_status link_in(loaded *l, const char *path, bool named, rws_error *err)
+{
+    char by_file[40];
+    snprintf(by_file, sizeof by_file, "/proc/self/fd/%d", l->object.fd);
+    l->handle = dlopen(named ? l->object.path : by_file, RTLD_NOW | RTLD_LOCAL);
+    if (!l->handle) {
         const char *why = dlerror();
         return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be loaded: %s.", rws_quote(path).text,
                         why ? rws_quote(why).text : "no reason is given");
     }
-    const rws_model *found = dlsym(opened, "rws_user_model");
-    const rws_status status = check(found, path, err);
-    if (status != RWS_OK) {
-        dlclose(opened);
-        return status;
-    }
+    if (rws_object_is_there(&l->object) || !named) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" was replaced while it was being loaded; try again.",
+                    rws_quote(path).text);
+}
+
+static void release(loaded *l)
+{
+    if (l->handle) dlclose(l->handle);
+    rws_object_close(&l->object);
+    free(l);
+}
+
+static rws_status load(const rws_config *c, const char *path, loaded *l, const rws_model **model, rws_error *err)
+{
+    const rws_status opened = rws_object_open(path, &l->object, err);
+    if (opened == RWS_BAD_INPUT && !c->model) return refuse_unnamed(c->recorded, ", which is not there", err);
+    RWS_TRY(opened);
+    RWS_TRY(check_object(c, &l->object, err));
+    RWS_TRY(link_in(l, path, c->model, err));
+    const rws_model *found = dlsym(l->handle, "rws_user_model");
+    RWS_TRY(check(found, path, err));
+    if (c->model) rws_object_remember(&l->object);
     *model = found;
-    *library = opened;
     return RWS_OK;
 }
 
-rws_status rws_model_load(const char *name_or_path, const rws_model **model, void **library, rws_error *err)
+static rws_status load_path(const rws_config *c, const char *path, const rws_model **model, void **library,
+                            rws_error *err)
 {
-    *model = NULL;
-    *library = NULL;
-    if (!name_or_path) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
-    if (rws_model_is_path(name_or_path)) return load(name_or_path, model, library, err);
+    loaded *l = calloc(1, sizeof *l);
+    if (!l) return rws_no_memory(err, "a shared object");
+    l->users = 1;
+    const rws_status status = load(c, path, l, model, err);
+    if (status == RWS_OK) *library = l;
+    else release(l);
+    return status;
+}
+
+static rws_status find(const char *wanted, const rws_model **model, rws_error *err)
+{
     for (int i = 0; rws_models[i]; i++) {
-        if (strcmp(rws_models[i]->name, name_or_path) != 0) continue;
+        if (strcmp(rws_models[i]->name, wanted) != 0) continue;
         *model = rws_models[i];
         return RWS_OK;
     }
-    const rws_quoted name = rws_quote_short(name_or_path);
-    const size_t     n = strlen(name_or_path);
-    const bool       is_file = n > 3 && strcmp(name_or_path + n - 3, ".so") == 0;
+    const rws_quoted name = rws_quote_short(wanted);
+    const size_t     n = strlen(wanted);
+    const bool       is_file = n > 3 && strcmp(wanted + n - 3, ".so") == 0;
     return rws_fail(err, RWS_BAD_INPUT,
                     "There is no model \"%s\". `rws list` shows the models that are built in. A shared object is given "
                     "by its path, with a slash: ./%s%s. A run of a model in Python is opened in Python: "
@@ -138,16 +240,26 @@ rws_status rws_model_load(const char *name_or_path, const rws_model **model, voi
                     name.text, name.text, is_file ? "" : ".so");
 }
 
-rws_status rws_model_load_again(void *library, void **out, rws_error *err)
+rws_status rws_model_load(const rws_config *config, const rws_model **model, void **library, rws_error *err)
 {
-    struct link_map *map;
-    *out = NULL;
-    if (!library) return RWS_OK;
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) *out = dlopen(map->l_name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    return *out ? RWS_OK : rws_no_memory(err, "the model of a posterior");
+    const rws_recorded *r = config->recorded;
+    const char         *wanted = config->model ? config->model : r ? r->model : NULL;
+    *model = NULL;
+    *library = NULL;
+    if (!wanted) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
+    if (r) RWS_TRY(check_agreement(config->model, r, err));
+    return rws_model_is_path(wanted) ? load_path(config, wanted, model, library, err) : find(wanted, model, err);
+}
+
+void *rws_model_load_again(void *library)
+{
+    loaded *l = library;
+    if (l) l->users++;
+    return l;
 }
 
 void rws_model_unload(void *library)
 {
-    if (library) dlclose(library);
+    loaded *l = library;
+    if (l && --l->users == 0) release(l);
 }

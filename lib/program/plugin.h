@@ -1,11 +1,14 @@
 /* plugin.h - a model by its name, or from a shared object by its path.
  *
  *     "gmm", "./mine.so" -> [plugin] -> rws_model -> trainer, rws list
+ *
+ * A shared object is code, so that it is loaded only if the user has named it: in this call, or before on this machine
+ * (object.h). What the files of a run's folder say is only compared with it. rws_model_load alone decides.
  */
 #ifndef RWS_PROGRAM_PLUGIN_H
 #define RWS_PROGRAM_PLUGIN_H
 
-#include "rws.h"
+#include "rws_train.h"
 
 #include <string.h>
 
@@ -23,15 +26,25 @@ extern const rws_model *const rws_models[];
  * that of its shared object; NULL: it has none. */
 rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
-/* Finds a built-in model by its name, or loads a shared object from its path. *library is NULL for a built-in model;
- * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a sentence that
- * names the model or the file, or says that name_or_path is NULL; *model and *library are then NULL. */
-rws_status rws_model_load(const char *name_or_path, const rws_model **model, void **library, rws_error *err)
+/* What the files of a run's folder say about its model. The texts are the folder's; NULL: the file does not say. */
+typedef struct rws_recorded {
+    const char *folder;
+    const char *model, *fingerprint; /* in config.json; the path of a shared object or the name of a model */
+    const char *checkpoint;          /* the fingerprint in the checkpoint; "": the model is no shared object */
+    const char *store;               /* the model in the store */
+} rws_recorded;
+
+/* Finds the built-in model that config->model names, or loads the shared object at this path. Where config->model is NULL, the
+ * one that config->recorded names is loaded if the user has named it before. *library is NULL for a built-in model;
+ * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a message that
+ * names the model or the file, or says how to name it; *model and *library are then NULL, and nothing was loaded unless
+ * the message says that the object itself is at fault. */
+rws_status rws_model_load(const rws_config *config, const rws_model **model, void **library, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Another reference to a library that is loaded, also if its file has changed since. The caller passes it to
- * rws_model_unload. RWS_NO_MEMORY; *out is then NULL. NULL leads to NULL. */
-rws_status rws_model_load_again(void *library, void **out, rws_error *err) __attribute__((warn_unused_result));
+ * rws_model_unload. NULL leads to NULL. */
+void *rws_model_load_again(void *library);
 
 void rws_model_unload(void *library); /* NULL is allowed */
 

@@ -46,7 +46,7 @@ rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error
 {
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration to be filled in (NULL).");
     void *library = NULL; /* stays open: the texts that are filled in may be its own */
-    if (!model) RWS_TRY(rws_model_load(config->model, &model, &library, err));
+    if (!model) RWS_TRY(rws_model_load(config, &model, &library, err));
     fill_defaults(config, &model->defaults);
     return RWS_OK;
 }
@@ -104,7 +104,9 @@ static rws_status copy_texts(rws_program *p, rws_error *err)
 static rws_status choose_model(rws_program *p, rws_error *err)
 {
     rws_config *c = &p->config;
-    if (!p->model) RWS_TRY(rws_model_load(c->model, &p->model, &p->library, err));
+    if (!p->model) RWS_TRY(rws_model_load(c, &p->model, &p->library, err));
+    if (!c->model && p->library) c->model = c->recorded->model;
+    c->recorded = NULL; /* the folder's */
     if (p->model->abi != RWS_ABI)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The model at hand was built for version %d of rws.h, and this library has %d; build it again.",

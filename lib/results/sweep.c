@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "program/plugin.h"
 #include "program/program.h"
 
 #include <glib.h>
@@ -537,13 +538,11 @@ static int first_of_kind(char *const *kinds, int i)
 /* ---- checking the runs */
 
 /* Finds the iterations of run i: those of the first run of its kind, for which the model is set up. */
-static rws_status check_run(rws_sweep *s, int i, char *const *kinds, uint64_t *iterations, rws_error *err)
+static rws_status check_run(rws_sweep *s, int i, char *const *kinds, bool objects, uint64_t *iterations, rws_error *err)
 {
     const int k = first_of_kind(kinds, i);
-    if (k < i) {
-        iterations[i] = iterations[k];
-        return RWS_OK;
-    }
+    iterations[i] = k < i ? iterations[k] : s->runs[i].config.iterations;
+    if (k < i || (!objects && rws_model_is_path(s->runs[i].config.model))) return RWS_OK;
     rws_trainer *t;
     RWS_TRY(rws_trainer_new(&s->runs[i].config, NULL, &t, err));
     iterations[i] = rws_trainer_config(t)->iterations;
@@ -551,14 +550,14 @@ static rws_status check_run(rws_sweep *s, int i, char *const *kinds, uint64_t *i
     return RWS_OK;
 }
 
-rws_status rws_sweep_check(rws_sweep *s, rws_error *err)
+rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err)
 {
     uint64_t  *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
     char     **kinds = calloc((size_t)s->n + 1, sizeof *kinds);
     rws_status status = iterations && kinds ? RWS_OK : no_memory(err);
     for (int i = 0; i < s->n && status == RWS_OK; i++) {
         kinds[i] = rws_sweep_kind(&s->runs[i], RWS_SWEEP_BUT_SEED);
-        status = kinds[i] ? check_run(s, i, kinds, iterations, err) : no_memory(err);
+        status = kinds[i] ? check_run(s, i, kinds, objects, iterations, err) : no_memory(err);
     }
     for (int i = 0; i < s->n && status == RWS_OK; i++) s->runs[i].config.iterations = iterations[i];
     for (int i = 0; i < s->n && kinds; i++) free(kinds[i]);

@@ -59,8 +59,8 @@ typedef enum { RWS_SWEEP_BUT_SEED, RWS_SWEEP_PACE } rws_sweep_likeness;
 char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness);
 
 /* Sets up the model for one run of each kind (RWS_SWEEP_BUT_SEED), so that wrong settings are found before any run starts,
- * and fills in the number of iterations of every run. */
-rws_status rws_sweep_check(rws_sweep *s, rws_error *err) __attribute__((warn_unused_result));
+ * and fills in the number of iterations of every run. Runs of shared objects are left as they are unless `objects`. */
+rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err) __attribute__((warn_unused_result));
 
 /* What the results, which may be NULL, say about a run, by its name; NULL: nothing. */
 const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results);

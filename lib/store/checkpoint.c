@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "optim/schedule.h"
+#include "program/plugin.h"
 #include "store/config.h"
 #include "store/machine.h"
 #include "data/safetensors.h"
@@ -46,8 +47,10 @@ struct rws_folder {
     bool            impossible;                   /* there were impossible test data, so that their share is recorded */
     pending        *kept;
     int             n_kept, kept_capacity;
-    bool            has_measures;  /* the store knows the run */
-    char            remarks[1024]; /* sentences */
+    bool            has_measures; /* the store knows the run */
+    rws_recorded    recorded;
+    char           *checkpoint_object, *store_model; /* of recorded */
+    char            remarks[1024];                   /* sentences */
 };
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
@@ -64,7 +67,8 @@ void rws_folder_close(rws_folder *f)
     forget_kept(f);
     free(f->kept);
     if (f->lock >= 0) close(f->lock);
-    char *const texts[] = {f->path, f->name, f->config_path, f->checkpoint_path, f->previous_path, f->store_path};
+    char *const texts[] = {f->path,          f->name,       f->config_path,       f->checkpoint_path,
+                           f->previous_path, f->store_path, f->checkpoint_object, f->store_model};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     rws_config_release(&f->config);
     free(f);
@@ -219,7 +223,8 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
     rws_config         had;
     rws_config_json    json;
     rws_store_progress progress;
-    const rws_status   status = rws_config_read(f->config_path, &had, &json, err);
+    const char        *model;
+    const rws_status   status = rws_config_read(f->config_path, &had, &model, &json, err);
     if (status == RWS_NO_MEMORY) return status;
     if (status != RWS_OK) return holds_run(f, err);
     rws_config_release(&json);
@@ -265,6 +270,8 @@ static rws_status keep_name(rws_folder *f, rws_error *err)
     }
     if (status == RWS_OK && config) status = rws_config_compare(f->config.document, config, key, err);
     f->has_measures = name != NULL;
+    free(f->store_model);
+    f->store_model = config ? rws_config_model_in(config) : NULL;
     if (status == RWS_OK && key[0])
         status = rws_fail(err, RWS_BAD_INPUT,
                           "\"%s\" holds the metrics of another run than \"%.100s\": their \"%.60s\" differs.",
@@ -284,20 +291,42 @@ const char *rws_folder_remarks(const rws_folder *f)
     return f->remarks;
 }
 
+/* Notes what config.json, checkpoint and store say about the model. A checkpoint that cannot be read is refused later. */
+static void note_model(rws_folder *f, const char *model)
+{
+    rws_safetensors *st;
+    rws_error        unread;
+    if (rws_safetensors_open(f->checkpoint_path, &st, &unread) == RWS_OK) {
+        const char *object = rws_safetensors_metadata(st, "model_fingerprint");
+        f->checkpoint_object = object ? strdup(object) : NULL;
+        rws_safetensors_close(st);
+    }
+    f->recorded = (rws_recorded){f->path, model, rws_config_fingerprint_of(f->config.document), f->checkpoint_object,
+                                 f->store_model};
+}
+
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
 {
+    const char *model;
     rws_folder *f;
     *out = NULL;
     RWS_TRY(folder_new(path, &f, err));
     rws_status status = name_run(f, err);
-    if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
-    if (status == RWS_OK && (status = keep_name(f, err)) == RWS_BAD_INPUT) {
-        rws_folder_remark(f, err->text); /* a run can be looked at without its store; rws_folder_load needs it */
-        status = RWS_OK;
+    if (status == RWS_OK) status = rws_config_read(f->config_path, config, &model, &f->config, err);
+    if (status != RWS_OK) {
+        rws_folder_close(f);
+        return status;
     }
-    if (status == RWS_OK) *out = f;
-    else rws_folder_close(f);
-    return status;
+    status = keep_name(f, err);
+    if (status == RWS_BAD_INPUT) rws_folder_remark(f, err->text); /* rws_folder_load needs the store, a look does not */
+    else if (status != RWS_OK) {
+        rws_folder_close(f);
+        return status;
+    }
+    note_model(f, model);
+    config->recorded = &f->recorded;
+    *out = f;
+    return RWS_OK;
 }
 
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
@@ -320,17 +349,6 @@ rws_status rws_folder_restart(rws_folder *f, rws_error *err)
 {
     RWS_TRY(keep_name(f, err));
     return rws_store_forget(f->store_path, f->name, 0, 0, err);
-}
-
-rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool *changed, rws_error *err)
-{
-    const char *had = rws_config_fingerprint_of(f->config.document);
-    char        has[RWS_FINGERPRINT_SIZE];
-    *changed = false;
-    if (!had) return RWS_OK;
-    RWS_TRY(rws_config_fingerprint(path, has, err));
-    *changed = strcmp(had, has) != 0;
-    return RWS_OK;
 }
 
 /* ---- the checkpoint --------------------------------------------------------------------------------------------- */
@@ -440,6 +458,7 @@ enum {
     ITERATIONS,
     TRAINING_DATA,
     TEST_DATA,
+    OBJECT,
     N_KEYS
 };
 
@@ -459,6 +478,7 @@ static const struct {
     [ITERATIONS] = {"iterations", 4},
     [TRAINING_DATA] = {"training_data", 6},
     [TEST_DATA] = {"test_data", 6},
+    [OBJECT] = {"model_fingerprint", 10},
 };
 
 /* The metadata of a checkpoint, all keys of it, or a failure. */
@@ -508,6 +528,7 @@ static rws_status save(const rws_folder *f, const rws_run_state *s, const invent
     const rws_config *c = s->config;
     char              iterations[24], training[HASH_SIZE], test[HASH_SIZE];
     snprintf(iterations, sizeof iterations, "%llu", (unsigned long long)c->iterations);
+    const char       *object = rws_config_fingerprint_of(f->config.document);
     char             *identity = rws_config_identity(f->config.document);
     const char *const values[N_KEYS] = {[FORMAT] = CHECKPOINT_FORMAT,
                                         [MODEL] = s->model,
@@ -520,7 +541,8 @@ static rws_status save(const rws_folder *f, const rws_run_state *s, const invent
                                         [TEST_DATA] = hash_text(s, RWS_TEST, test),
                                         [IDENTITY] = identity,
                                         [LR] = c->lr,
-                                        [ITERATIONS] = iterations};
+                                        [ITERATIONS] = iterations,
+                                        [OBJECT] = object ? object : ""};
     json_t           *metadata;
     const rws_status  described = describe(path, values, &metadata, err);
     free(identity);

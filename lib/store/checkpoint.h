@@ -24,8 +24,8 @@
  * and the sentence tells of the checkpoint before it.
  *
  * The metadata also has the version of the program, its build and the processor (machine.h), and the configuration that
- * makes the run what it is ("identity", see rws_config_identity), and the rates and the number of iterations that it had
- * ("lr", "iterations").
+ * makes the run what it is ("identity", see rws_config_identity), the rates and the number of iterations that it had
+ * ("lr", "iterations"), and the fingerprint of its shared object ("model_fingerprint", "" if it has none).
  *
  * A parameter is [rows, cols], and [cols] if it is one row that is not a layer's weight: as PyTorch's state_dict has
  * weights, biases and vectors.
@@ -46,8 +46,9 @@ typedef struct rws_folder rws_folder;
 rws_status rws_folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Reads config.json of a run's folder into *config; strings belong to the folder. On failure *out is NULL and *config
- * as it was. */
+/* Reads config.json of a run's folder into *config; strings belong to the folder. config->recorded is what its files say about the
+ * model; config->model is NULL for a shared object, which only the user can name. On failure *out is NULL and *config as it
+ * was. */
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
@@ -68,11 +69,6 @@ bool rws_folder_has_checkpoint(const rws_folder *f);
 /* To be called instead of rws_folder_load for a run that has no checkpoint, and therefore goes on from the beginning:
  * forgets its measures and that its numbers broke. */
 rws_status rws_folder_restart(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
-
-/* Whether the shared object at `path` has other bytes than the one that the run began with. *changed is false for a run
- * of a built-in model and for one that version 0.1 began, which have no fingerprint. */
-rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool *changed, rws_error *err)
-    __attribute__((warn_unused_result));
 
 /* What a user who goes on with the run should know, after rws_folder_load: whole sentences, "" for nothing. */
 const char *rws_folder_remarks(const rws_folder *f);

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/quote.h"
 #include "data/json.h"
+#include "program/object.h"
 #include "program/plugin.h"
 
 #include <errno.h>
@@ -149,7 +149,8 @@ static bool is_text_of(const json_t *document, const char *key, const char *text
 
 rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
 {
-    if (!is_text_of(document, "model", config->model)) RWS_TRY(amend_model(document, config->model, err));
+    if (config->model && !is_text_of(document, "model", config->model))
+        RWS_TRY(amend_model(document, config->model, err));
     if (!is_text_of(document, "lr", config->lr)) RWS_TRY(put_text(document, "lr", config->lr, err));
     return put_value(document, "iterations", big_count(config->iterations), err);
 }
@@ -175,7 +176,7 @@ static rws_status describe(json_t *document, const rws_config *config, const rws
         if (strcmp(fields[i].key, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
             RWS_TRY(put(document, config, i, err));
     if (rws_model_is_path(config->model)) {
-        RWS_TRY(rws_config_fingerprint(config->model, fingerprint, err));
+        RWS_TRY(rws_fingerprint(config->model, fingerprint, err));
         RWS_TRY(put_text(document, FINGERPRINT, fingerprint, err));
     }
     return describe_settings(document, settings, n_settings, err);
@@ -197,20 +198,20 @@ rws_status rws_config_describe(const rws_config *config, const rws_given *settin
     return status;
 }
 
-rws_status rws_config_fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
-{
-    const uint8_t *bytes;
-    size_t         size;
-    RWS_TRY(rws_file_map(path, &bytes, &size, err));
-    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, bytes, size);
-    rws_file_unmap(bytes, size);
-    snprintf(out, RWS_FINGERPRINT_SIZE, "fnv1a:%016llx", (unsigned long long)hash);
-    return RWS_OK;
-}
-
 const char *rws_config_fingerprint_of(const json_t *document)
 {
     return json_string_value(json_object_get(document, FINGERPRINT));
+}
+
+char *rws_config_model_in(const char *text)
+{
+    json_error_t why;
+    bool         starved;
+    json_t      *document = rws_json_load(text, strlen(text), 0, &why, &starved);
+    const char  *model = json_string_value(json_object_get(document, "model"));
+    char        *copy = model ? strdup(model) : NULL;
+    json_decref(document);
+    return copy;
 }
 
 const char *rws_config_lr(const json_t *document)
@@ -490,7 +491,8 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
     return read_settings(path, json_object_get(document, "settings"), config, text, err);
 }
 
-rws_status rws_config_read(const char *path, rws_config *config, rws_config_json *out, rws_error *err)
+rws_status rws_config_read(const char *path, rws_config *config, const char **model, rws_config_json *out,
+                           rws_error *err)
 {
     rws_config      read = {0};
     rws_config_json json = {0};
@@ -501,6 +503,8 @@ rws_status rws_config_read(const char *path, rws_config *config, rws_config_json
         return status;
     }
     *config = read;
+    *model = read.model;
+    if (rws_model_is_path(read.model)) config->model = NULL;
     *out = json;
     return RWS_OK;
 }

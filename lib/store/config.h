@@ -20,8 +20,7 @@
 #include <jansson.h>
 
 #define RWS_CONFIG_FORMAT 1
-#define RWS_KEY_SIZE 168        /* bytes of a quoted key, with its end */
-#define RWS_FINGERPRINT_SIZE 32 /* bytes of the text, with its end */
+#define RWS_KEY_SIZE 168 /* bytes of a quoted key, with its end */
 
 /* A configuration as JSON. A zeroed one is empty. */
 typedef struct {
@@ -39,18 +38,16 @@ void rws_config_release(rws_config_json *j);
 rws_status rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
                                rws_error *err) __attribute__((warn_unused_result));
 
-/* Writes the iterations, the rates and the model's path of another configuration into the document. Texts that are
+/* Writes the iterations, the rates and, unless it is NULL, the model's path of another configuration into the document. Texts that are
  * replaced are freed. Fails if a text is not UTF-8 or the path leads nowhere. */
 rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The fingerprint of a file's bytes, "fnv1a:" and 16 hexadecimal digits: files that differ have different ones, but for
- * about one pair in 2^64. */
-rws_status rws_config_fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
-    __attribute__((warn_unused_result));
-
 /* The document's fingerprint; NULL if it has none. */
 const char *rws_config_fingerprint_of(const json_t *document);
+
+/* The model in the text of a document, for the caller to free; NULL: there is none. */
+char *rws_config_model_in(const char *text);
 
 /* The rates and the number of iterations. */
 const char *rws_config_lr(const json_t *document);
@@ -74,9 +71,10 @@ rws_status rws_config_compare(const json_t *document, const char *text, char key
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Reads `path` into *config, whose texts belong to *out, which the caller releases. After a failure both are as they
- * were. */
-rws_status rws_config_read(const char *path, rws_config *config, rws_config_json *out, rws_error *err)
-    __attribute__((warn_unused_result));
+/* Reads `path` into *config, whose texts belong to *out, which the caller releases. The path of a shared object is no model that
+ * the user has named: config->model is then NULL, and *model, which is the document's, has it. After a failure all are as
+ * they were. */
+rws_status rws_config_read(const char *path, rws_config *config, const char **model, rws_config_json *out,
+                           rws_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -1,5 +1,6 @@
 /* keep.c - a trainer and the folder of its run, which rank 0 alone reads and writes. */
 #include "base/hash.h"
+#include "program/plugin.h"
 #include "store/checkpoint.h"
 #include "train/trainer.h"
 
@@ -71,7 +72,8 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
 {
     const rws_config *c = &t->program.config;
     rws_schedule      had, has;
-    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 && strcmp(c->model, stored->model) == 0)
+    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 &&
+        (!t->program.library || strcmp(c->model, stored->recorded->model) == 0))
         return RWS_OK;
     if (c->iterations < t->program.iteration && c->iterations != stored->iterations)
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has done %llu iterations and cannot end after %llu.", folder,
@@ -88,7 +90,9 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
         rws_folder_remark(t->folder,
                           "The method anneals over all iterations: with another number of them, the run is no "
                           "longer what it would have been with that number from the beginning.");
-    return rws_folder_amend(t->folder, c, err);
+    rws_config now = *c;
+    if (!t->program.library) now.model = NULL; /* a model at hand may stand for a shared object */
+    return rws_folder_amend(t->folder, &now, err);
 }
 
 rws_status rws_trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
@@ -106,34 +110,51 @@ const char *rws_trainer_remarks(const rws_trainer *t)
 
 /* ---- the configuration of a run, from rank 0 to the others */
 
-static const char **texts_of(rws_config *c, int i)
+/* What is sent: the structures, whose texts follow them. */
+typedef struct {
+    rws_config   config;
+    rws_recorded recorded;
+} sent;
+
+enum { TEXTS = 9 /* and the settings */ };
+
+static const char **texts_of(sent *s, int i)
 {
-    const char **texts[] = {&c->model, &c->method, &c->optimiser, &c->lr};
-    return i < 4 ? texts[i] : &c->set[i - 4];
+    rws_config   *c = &s->config;
+    rws_recorded *r = &s->recorded;
+    const char  **texts[TEXTS] = {&c->model, &c->method,      &c->optimiser,  &c->lr,   &r->folder,
+                                  &r->model, &r->fingerprint, &r->checkpoint, &r->store};
+    return i < TEXTS ? texts[i] : &c->set[i - TEXTS];
 }
 
-/* The structure and its texts, one after the other, in one block that the caller frees; NULL without memory. */
-static char *pack(rws_config *c, size_t *size)
+/* The structures and their texts, one after the other, in one block that the caller frees; NULL without memory. A text that is
+ * NULL stays NULL. */
+static char *pack(const rws_config *c, size_t *size)
 {
-    *size = sizeof *c;
-    for (int i = 0; i < 4 + c->n_set; i++) *size += strlen(*texts_of(c, i)) + 1;
+    sent s = {*c, *c->recorded};
+    *size = sizeof s;
+    for (int i = 0; i < TEXTS + c->n_set; i++) *size += *texts_of(&s, i) ? strlen(*texts_of(&s, i)) + 1 : 0;
     char *block = malloc(*size);
     if (!block) return NULL;
-    char *at = block + sizeof *c;
-    memcpy(block, c, sizeof *c);
-    for (int i = 0; i < 4 + c->n_set; i++) at = stpcpy(at, *texts_of(c, i)) + 1;
+    char *at = block + sizeof s;
+    memcpy(block, &s, sizeof s);
+    for (int i = 0; i < TEXTS + c->n_set; i++)
+        if (*texts_of(&s, i)) at = stpcpy(at, *texts_of(&s, i)) + 1;
     return block;
 }
 
-/* Reads the structure from a block; its texts point into the block. */
+/* Reads the structures from a block; their texts point into the block. */
 static void unpack(char *block, rws_config *c)
 {
-    const char *at = block + sizeof *c;
-    memcpy(c, block, sizeof *c);
-    for (int i = 0; i < 4 + c->n_set; i++) {
-        *texts_of(c, i) = at;
+    sent       *s = (sent *)block;
+    const char *at = block + sizeof *s;
+    for (int i = 0; i < TEXTS + s->config.n_set; i++) {
+        if (!*texts_of(s, i)) continue;
+        *texts_of(s, i) = at;
         at += strlen(at) + 1;
     }
+    *c = s->config;
+    c->recorded = &s->recorded;
 }
 
 /* Every rank gets the configuration of rank 0. The caller frees *block, which holds the texts on all ranks but rank 0. */
@@ -180,6 +201,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     RWS_TRY(spread_config(comm, &stored, block, err));
     config = stored;
     if (changes->model) config.model = changes->model;
+    config.changed = changes->changed;
     if (changes->iterations) config.iterations = changes->iterations;
     if (changes->lr) config.lr = changes->lr;
     if (changes->threads) config.threads = changes->threads;

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "store/config.h"
+#include "program/object.h"
 #include "train/trainer.h"
 
 #include <dlfcn.h>
@@ -180,11 +180,11 @@ static rws_status hash_files(const rws_trainer *t, fingerprints *out, rws_error 
     char        text[RWS_FINGERPRINT_SIZE];
     const char *self =
         dladdr((void *)rws_trainer_meet, &about) && strchr(about.dli_fname, '/') ? about.dli_fname : "/proc/self/exe";
-    RWS_TRY(rws_config_fingerprint(self, text, err));
+    RWS_TRY(rws_fingerprint(self, text, err));
     out->of[0] = hash_text(hash_text(out->of[0], RWS_VERSION_STRING), text);
     out->of[2] = hash_text(out->of[2], t->program.model->name);
     if (!t->program.library) return RWS_OK;
-    RWS_TRY(rws_config_fingerprint(t->program.config.model, text, err));
+    RWS_TRY(rws_fingerprint(t->program.config.model, text, err));
     out->of[2] = hash_text(out->of[2], text);
     return RWS_OK;
 }

@@ -63,7 +63,7 @@ _OPTIONS = ("method", "particles", "batch", "iterations", "eval_every", "n_test"
 
 def _config(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
-        if name not in _OPTIONS and name != "model":
+        if name not in _OPTIONS and name not in ("model", "changed"):
             raise TypeError(f"There is no option {name!r}; the options are {', '.join(_OPTIONS)}.")
     c = {k: v for k, v in given.items() if v is not None}
     for name in ("particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "shards", "particle_shards"):
@@ -328,11 +328,12 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
 def resume(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None, test: Any = None, *,
            iterations: Optional[int] = None, lr: Union[float, str, Mapping[str, float], None] = None,
            threads: Optional[int] = None, progress: Optional[bool] = None, callbacks: Callbacks = (), save_every: float = 5.0,
-           order: str = "shuffled", test_share: float = 0.0, test_last: bool = False) -> Run:
-    """Goes on with the run in a folder, from its checkpoint. A model in Python must be given again, with its data.
+           order: str = "shuffled", test_share: float = 0.0, test_last: bool = False, changed: bool = False) -> Run:
+    """Goes on with the run in a folder, from its checkpoint. A model in Python must be given again, with its data, and so must the
+    path of a shared object. changed=True accepts a shared object that has changed since the run began.
 
     A run of this process that still has the folder, such as one that Ctrl-C has interrupted, is closed first."""
-    t = Trainer._resumed(folder, model, data, test, dict(iterations=iterations, lr=lr, threads=threads), order=order,
+    t = Trainer._resumed(folder, model, data, test, dict(iterations=iterations, lr=lr, threads=threads, changed=changed), order=order,
                          test_share=test_share, test_last=test_last)
     t.train(progress=progress, callbacks=callbacks, save_every=save_every)
     return Run(t)
@@ -370,11 +371,12 @@ def _described(folder: PathLike, model: Any) -> Any:
 
 
 def open(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None, test: Any = None, *,
-         set: Optional[Mapping[str, Any]] = None, **options: Any) -> Run:
-    """Opens the run in a folder for asking. A model in Python must be given again, its data only for questions about test data.
+         set: Optional[Mapping[str, Any]] = None, changed: bool = False, **options: Any) -> Run:
+    """Opens the run in a folder for asking. A model in Python must be given again, its data only for questions about test data; so
+    must the path of a shared object, and changed=True accepts one that has changed since the run began.
 
     The folder is only read, and may belong to a run that is still training."""
-    config: dict[str, Any] = {"set": set}
+    config: dict[str, Any] = {"set": set, "changed": changed}
     data, test = _files(data, test, config)
     if data is None:
         model = _described(folder, model)

@@ -7,7 +7,7 @@
 
 static void check(const rws_config *c)
 {
-    if (!c->model || !c->method || !c->optimiser || !c->lr) abort();
+    if (!c->method || !c->optimiser || !c->lr) abort();
     if (c->particles < 1 || c->batch < 1 || c->shards < 1 || c->particle_shards < 1 || c->n_test < 1) abort();
     if (c->eval_particles < 1 || c->iterations < 1 || c->eval_every < 1 || c->threads < 1) abort();
     if (!(c->l2 >= 0 && c->l2 <= 1e6) || c->n_set < 0 || c->n_set > RWS_MAX_SET) abort();
@@ -21,9 +21,10 @@ static void round_trip(const rws_config_json *j)
     rws_error       err = {""};
     rws_config      again;
     rws_config_json json = {0};
+    const char     *model;
     char key[RWS_KEY_SIZE], *text = rws_config_text(j->document), *identity = rws_config_identity(j->document);
     if (!text || !identity) abort();
-    if (rws_config_read(bytes_file((uint8_t *)text, strlen(text)), &again, &json, &err) != RWS_OK) abort();
+    if (rws_config_read(bytes_file((uint8_t *)text, strlen(text)), &again, &model, &json, &err) != RWS_OK) abort();
     if (rws_config_compare(json.document, identity, key, &err) != RWS_OK || key[0]) abort();
     check(&again);
     rws_config_release(&json);
@@ -36,7 +37,7 @@ static void try_trainer(const rws_config *c)
 {
     rws_error    err = {""};
     rws_trainer *t;
-    if (strcmp(c->model, "gmm") != 0 && strcmp(c->model, "pcfg") != 0) return;
+    if (!c->model || (strcmp(c->model, "gmm") != 0 && strcmp(c->model, "pcfg") != 0)) return;
     if (c->threads > 2 || c->batch > 100 || c->particles > 100 || c->shards > 8 || c->particle_shards > 8 ||
         c->n_test > 1000)
         return;
@@ -51,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rws_error       err = {""};
     rws_config      config;
     rws_config_json json = {0};
-    if (rws_config_read(bytes_file(data, size), &config, &json, &err) != RWS_OK) {
+    const char     *model;
+    if (rws_config_read(bytes_file(data, size), &config, &model, &json, &err) != RWS_OK) {
         bytes_check_refusal(&err, "/proc/self/fd/");
         if (json.document || json.set) abort();
         return 0;

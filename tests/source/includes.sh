@@ -33,7 +33,7 @@ BEGIN {
     #     base      errors, files, texts, clocks
     may["apps/figure"] = "base results"
     may["apps/paper"]  = "base results figure"
-    may["apps/serve"]  = "base data store results ask train figure"
+    may["apps/serve"]  = "base data program store results ask train figure"
     may["apps/sweep"]  = "base optim store results train rws"
     may["apps/rws"]    = "base comm tensor dist nn optim data program store train ask results models figure paper serve sweep"
 

@@ -483,7 +483,7 @@ refuses 'relax' train "$toy" --method relax
 # The shared object of a run may move, and may change.
 cp "$toy" beside/first.so
 gives 0 "a run of a shared object" train ./beside/first.so -k 2 -n 50 --out toy_moves
-grep -q '"model_fingerprint": "fnv1a:[0-9a-f]\{16\}"' toy_moves/config.json
+grep -q '"model_fingerprint": "sha256:[0-9a-f]\{64\}"' toy_moves/config.json
 report $? "remembers a fingerprint of it"
 gives 0 "and resumes" train --out toy_moves --resume -n 60
 [ ! -s err ]
@@ -496,6 +496,7 @@ refuses '--model PATH' train --out toy_moves --resume -n 70
 refuses 'path of a shared object' eval toy_moves --model second.so
 refuses 'built-in' eval whole --model ./beside/second.so
 refuses '--resume' train gmm --model ./beside/second.so
+refuses '--resume' train gmm --changed
 gives 0 "--model says where it is" eval toy_moves --model ./beside/second.so --json
 [ ! -s err ]
 report $? "and that it has not changed"
@@ -508,15 +509,15 @@ grep -q "\"model\": \"$(realpath beside)/second.so\"" toy_moves/config.json
 report $? "which writes it down"
 gives 0 "so that it is found from now on" eval toy_moves
 printf x >>beside/second.so
+refuses 'only if you name it' eval toy_moves
 for command in 'eval toy_moves' 'sample toy_moves' 'train --out toy_moves --resume -n 80'; do
-    gives 0 "a changed shared object: $command" $command
-    [ "$(wc -l <err)" = 1 ] && grep -q '^rws: .*second.so has changed since this run began;' err
-    report $? "is noted, and the command goes on"
+    refuses 'second.so" has changed since the run in "toy_moves" began' $command --model ./beside/second.so
+    gives 0 "accepted: $command" $command --model ./beside/second.so --changed
+    [ ! -s err ]
+    report $? "without a note"
 done
 sed -i '/model_fingerprint/d' toy_moves/config.json
-gives 0 "a run of version 0.1 has no fingerprint" eval toy_moves
-[ ! -s err ]
-report $? "and gets no note"
+refuses 'disagree about its model' eval toy_moves --model ./beside/second.so
 
 # ---- on a terminal, which the command script makes
 

@@ -21,6 +21,7 @@ import time
 RWS = os.path.realpath(sys.argv[1])
 WORK = tempfile.mkdtemp(prefix="rws-serve-")
 RUNS = os.path.join(WORK, "runs")
+os.environ["XDG_STATE_HOME"] = os.path.join(WORK, "state")  # which objects were named
 HERE = os.path.dirname(os.path.abspath(__file__))
 count = failed = 0
 tries = collections.defaultdict(collections.Counter)  # bad requests: kind -> status -> number

@@ -175,7 +175,7 @@ static void settling_asks_the_model(void **state)
     rws_error  err = {""};
     rws_sweep *s = parse("model gmm\nmethods ww\nparticles 2\nseeds 1-2\n"
                          "model gmm\nmethods ws\nparticles 2\niterations 7\n");
-    assert_int_equal(rws_sweep_check(s, &err), RWS_OK);
+    assert_int_equal(rws_sweep_check(s, true, &err), RWS_OK);
     assert_int_equal(find(s, "gmm-ww-k2-s2")->config.iterations, 100000);
     assert_int_equal(find(s, "gmm-ws-k2-s1")->config.iterations, 7);
     rws_sweep_free(s);
@@ -190,7 +190,7 @@ static void settling_asks_the_model(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         s = parse(wrong[i]);
         err.text[0] = '\0';
-        assert_int_equal(rws_sweep_check(s, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws_sweep_check(s, true, &err), RWS_BAD_INPUT);
         assert_true(strlen(err.text) > 10);
         rws_sweep_free(s);
     }

@@ -2,6 +2,8 @@
 #include "made_run.h"
 
 #include "store/config.h"
+#include "program/object.h"
+#include "program/plugin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -214,18 +216,19 @@ static void model_path_becomes_absolute(void **state)
     (void)state;
     char here[PATH_MAX], expected[PATH_MAX];
     assert_non_null(getcwd(here, sizeof here));
-    made_run   *t = made_run_new(&two_slots, 4);
-    rws_error   err = {""};
-    rws_config  read;
-    rws_folder *f;
-    spill("mine.so", "", 0);
+    made_run *t = made_run_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f;
+    spill("mine.so", "x", 1);
     assert_non_null(realpath(in_folder("mine.so"), expected));
     assert_int_equal(chdir(folder), 0);
     t->config.model = "./mine.so";
     rws_folder_close(create(t));
     assert_int_equal(chdir(here), 0);
     must(rws_folder_open(run_path, &read, &f, &err), &err);
-    assert_string_equal(read.model, expected);
+    assert_null(read.model); /* a file names no model that may be loaded */
+    assert_string_equal(read.recorded->model, expected);
     rws_folder_close(f);
     assert_string_equal(t->config.model, "./mine.so");
 
@@ -236,40 +239,37 @@ static void model_path_becomes_absolute(void **state)
     made_run_free(t);
 }
 
-/* The fingerprint differs between files, is optional, and is left out of the text by which runs are compared. */
+/* The fingerprint is that of the bytes, is optional, and is left out of the text by which runs are compared. */
 static void model_has_a_fingerprint(void **state)
 {
     (void)state;
-    made_run   *t = made_run_new(&two_slots, 4);
-    rws_error   err = {""};
-    rws_config  read;
-    rws_folder *f;
-    bool        changed = true;
-    char        path[PATH_MAX], first[RWS_FINGERPRINT_SIZE], second[RWS_FINGERPRINT_SIZE];
+    made_run *t = made_run_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_object   object;
+    char         path[PATH_MAX];
+    const char  *vector = "sha256:c3ab8ff13720e8ad9047dd39466b3c8974e592c2fa383d4a3960714caef0c4f2"; /* of "foobar" */
     strcpy(path, in_folder("mine.so"));
-    spill("mine.so", "", 0);
-    must(rws_config_fingerprint(path, first, &err), &err);
-    assert_string_equal(first, "fnv1a:cbf29ce484222325");
     spill("mine.so", "foobar", 6);
-    must(rws_config_fingerprint(path, first, &err), &err);
-    assert_string_equal(first, "fnv1a:85944171f73967e8"); /* a test vector of FNV */
+    must(rws_object_open(path, &object, &err), &err);
+    assert_string_equal(object.fingerprint, vector);
+    assert_true(rws_object_fits(&object, vector));
+    assert_true(rws_object_fits(&object, "fnv1a:85944171f73967e8")); /* a test vector of FNV */
+    assert_false(rws_object_fits(&object, "fnv1a:85944171f73967e9"));
+    assert_true(rws_object_is_there(&object));
     t->config.model = path;
     rws_folder_close(create(t));
-
-    must(rws_folder_open(run_path, &read, &f, &err), &err);
-    must(rws_folder_compare_model(f, path, &changed, &err), &err);
-    assert_false(changed);
+    unlink(path);
     spill("mine.so", "foobaR", 6);
-    must(rws_config_fingerprint(path, second, &err), &err);
-    assert_string_not_equal(first, second);
-    must(rws_folder_compare_model(f, path, &changed, &err), &err);
-    assert_true(changed);
-    assert_refused(rws_folder_compare_model(f, in_folder("nowhere.so"), &changed, &err), RWS_BAD_INPUT, &err,
-                   "nowhere.so", "");
-    rws_folder_close(f);
+    assert_false(rws_object_is_there(&object));
+    rws_object_close(&object);
+    must(rws_object_open(path, &object, &err), &err);
+    assert_false(rws_object_fits(&object, vector));
+    assert_false(rws_object_fits(&object, "fnv1a:85944171f73967e8"));
+    rws_object_close(&object);
+    assert_refused(rws_object_open(in_folder("nowhere.so"), &object, &err), RWS_BAD_INPUT, &err, "nowhere.so", "");
 
     json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
-    assert_string_equal(rws_config_fingerprint_of(j), first);
+    assert_string_equal(rws_config_fingerprint_of(j), vector);
     char *text = rws_config_text(j);
     assert_null(strstr(text, "fingerprint"));
     assert_non_null(strstr(text, "mine.so"));
@@ -277,35 +277,68 @@ static void model_has_a_fingerprint(void **state)
     json_object_set_new(j, "model_fingerprint", json_integer(1));
     put_config(j);
     open_refused("run/config.json", "\"model_fingerprint\"");
-    json_object_del(j, "model_fingerprint");
-    put_config(j);
-    must(rws_folder_open(run_path, &read, &f, &err), &err);
-    must(rws_folder_compare_model(f, in_folder("nowhere.so"), &changed, &err), &err);
-    assert_false(changed);
-    rws_folder_close(f);
     json_decref(j);
     made_run_free(t);
+}
+
+/* The list of objects that the user has named: an entry for each path, the mode 0600, and no list that others may write. */
+static void named_objects_are_remembered(void **state)
+{
+    (void)state;
+    rws_error   err = {""};
+    rws_object  one, two;
+    struct stat about;
+    setenv("XDG_STATE_HOME", in_folder(""), 1);
+    spill("one.so", "one", 3);
+    spill("two.so", "two", 3);
+    must(rws_object_open(in_folder("one.so"), &one, &err), &err);
+    must(rws_object_open(in_folder("two.so"), &two, &err), &err);
+    assert_false(rws_object_is_known(&one));
+    rws_object_remember(&one);
+    assert_true(rws_object_is_known(&one));
+    assert_false(rws_object_is_known(&two));
+    rws_object_remember(&two);
+    assert_true(rws_object_is_known(&one) && rws_object_is_known(&two));
+    assert_int_equal(stat(in_folder("rws/objects"), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    rws_object_close(&one);
+    spill("one.so", "other", 5); /* another object under the same path */
+    must(rws_object_open(in_folder("one.so"), &one, &err), &err);
+    assert_false(rws_object_is_known(&one));
+    rws_object_remember(&one);
+    assert_true(rws_object_is_known(&one) && rws_object_is_known(&two));
+    assert_int_equal(chmod(in_folder("rws/objects"), 0660), 0);
+    assert_false(rws_object_is_known(&one) || rws_object_is_known(&two));
+    rws_object_remember(&two); /* in a new list */
+    assert_true(rws_object_is_known(&two));
+    assert_false(rws_object_is_known(&one));
+    setenv("XDG_STATE_HOME", "relative", 1);
+    setenv("HOME", "", 1);
+    rws_object_remember(&one); /* there is no place for it */
+    assert_false(rws_object_is_known(&one));
+    rws_object_close(&one);
+    rws_object_close(&two);
 }
 
 /* Iterations, rates and the path of the model can be replaced; a text that stays is not freed. */
 static void config_is_amended(void **state)
 {
     (void)state;
-    made_run   *t = made_run_new(&two_slots, 4);
-    rws_error   err = {""};
-    rws_config  read;
-    rws_folder *f;
-    char        path[PATH_MAX];
-    spill("mine.so", "", 0);
+    made_run *t = made_run_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f;
+    char         path[PATH_MAX];
+    spill("mine.so", "x", 1);
     strcpy(path, in_folder("mine.so"));
     t->config.model = path;
     rws_folder_close(create(t));
     must(rws_folder_open(run_path, &read, &f, &err), &err);
     read.iterations = UINT64_C(1000000000000000);
     must(rws_folder_amend(f, &read, &err), &err);
-    assert_string_equal(read.model, path);
+    assert_string_equal(read.recorded->model, path);
     assert_string_equal(read.lr, t->config.lr);
-    spill("yours.so", "", 0);
+    spill("yours.so", "x", 1);
     strcpy(path, in_folder("run/../yours.so"));
     rws_config other = read;
     other.model = path;
@@ -315,7 +348,7 @@ static void config_is_amended(void **state)
     must(rws_folder_open(run_path, &read, &f, &err), &err);
     assert_true(read.iterations == UINT64_C(1000000000000000));
     assert_string_equal(read.lr, "1");
-    assert_string_equal(read.model, in_folder("yours.so"));
+    assert_string_equal(read.recorded->model, in_folder("yours.so"));
     other = read;
     other.model = "./nowhere/mine.so";
     assert_refused(rws_folder_amend(f, &other, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
@@ -348,6 +381,7 @@ int main(void)
         TEST(config_is_read_strictly),
         TEST(model_path_becomes_absolute),
         TEST(model_has_a_fingerprint),
+        TEST(named_objects_are_remembered),
         TEST(config_is_amended),
         TEST(text_that_is_not_utf8_is_refused),
     };

@@ -1,0 +1,187 @@
+#include "program/object.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/quote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_KNOWN = 1000, MOST_BYTES = 1 << 20 /* of the list */ };
+
+/* ---- fingerprints */
+
+/* The bytes of an open file; NULL with errno. An empty file is not mapped. */
+static const void *map(int fd, size_t *size)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0) return NULL;
+    if (!S_ISREG(about.st_mode) || about.st_size <= 0) errno = EINVAL;
+    *size = (size_t)about.st_size;
+    if (!S_ISREG(about.st_mode) || about.st_size <= 0) return NULL;
+    void *bytes = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+    return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+/* False without memory. */
+static bool take_sha256(const void *bytes, size_t size, char out[static RWS_FINGERPRINT_SIZE])
+{
+    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+    if (!sum) return false;
+    g_checksum_update(sum, bytes, (gssize)size);
+    snprintf(out, RWS_FINGERPRINT_SIZE, "sha256:%s", g_checksum_get_string(sum));
+    g_checksum_free(sum);
+    return true;
+}
+
+rws_status rws_object_open(const char *path, rws_object *out, rws_error *err)
+{
+    size_t size = 0;
+    *out = (rws_object){.path = realpath(path, NULL), .fd = -1};
+    /* O_NONBLOCK: opening a pipe by mistake must not wait for its writer. */
+    if (out->path) out->fd = TEMP_FAILURE_RETRY(open(out->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const void *bytes = out->fd >= 0 ? map(out->fd, &size) : NULL;
+    const int   why = errno;
+    const bool  taken = bytes && take_sha256(bytes, size, out->fingerprint);
+    if (bytes) munmap((void *)bytes, size);
+    if (taken) return RWS_OK;
+    rws_object_close(out);
+    if (bytes || why == ENOMEM) return rws_no_memory(err, "the fingerprint of a file");
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be read as a shared object: %s.", rws_quote(path).text,
+                    strerror(why));
+}
+
+void rws_object_close(rws_object *o)
+{
+    if (o->path && o->fd >= 0) close(o->fd);
+    free(o->path);
+    *o = (rws_object){.fd = -1};
+}
+
+rws_status rws_fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
+{
+    rws_object o;
+    RWS_TRY(rws_object_open(path, &o, err));
+    memcpy(out, o.fingerprint, sizeof o.fingerprint);
+    rws_object_close(&o);
+    return RWS_OK;
+}
+
+bool rws_object_fits(const rws_object *o, const char *fingerprint)
+{
+    char   text[RWS_FINGERPRINT_SIZE];
+    size_t size = 0;
+    if (strncmp(fingerprint, "fnv1a:", 6) != 0) return strcmp(o->fingerprint, fingerprint) == 0;
+    const void *bytes = map(o->fd, &size);
+    if (!bytes) return false;
+    snprintf(text, sizeof text, "fnv1a:%016llx", (unsigned long long)rws_hash(RWS_HASH_BEGIN, bytes, size));
+    munmap((void *)bytes, size);
+    return strcmp(text, fingerprint) == 0;
+}
+
+bool rws_object_is_there(const rws_object *o)
+{
+    struct stat file, there;
+    return fstat(o->fd, &file) == 0 && stat(o->path, &there) == 0 && file.st_ino == there.st_ino &&
+           file.st_dev == there.st_dev;
+}
+
+/* ---- the user's list */
+
+/* The folder of the list, for the caller to free; NULL if there is none. */
+static char *folder_of_list(void)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (state && state[0] == '/') return rws_file_join(state, "rws");
+    return home && home[0] == '/' ? rws_file_join(home, ".local/state/rws") : NULL;
+}
+
+/* The text of the list, for the caller to free; NULL if there is none, or others may have written it. */
+static char *read_list(const char *folder)
+{
+    struct stat about;
+    char       *path = rws_file_join(folder, "objects"), *text = NULL;
+    const int   fd = path ? TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) : -1;
+    const bool  own = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
+                     !(about.st_mode & (S_IWGRP | S_IWOTH)) && about.st_size <= MOST_BYTES;
+    if (own && (text = calloc(1, (size_t)about.st_size + 1)) &&
+        read(fd, text, (size_t)about.st_size) != about.st_size) {
+        free(text);
+        text = NULL;
+    }
+    if (fd >= 0) close(fd);
+    free(path);
+    return text;
+}
+
+/* The line of an object, for the caller to free; NULL without memory, and for a path that does not fit a line. */
+static char *line_of(const rws_object *o)
+{
+    char *line;
+    if (strchr(o->path, '\n')) return NULL;
+    return asprintf(&line, "%s  %s\n", strchr(o->fingerprint, ':') + 1, o->path) < 0 ? NULL : line;
+}
+
+static bool has_line(const char *list, const char *line)
+{
+    for (const char *at = list; (at = strstr(at, line)); at++)
+        if (at == list || at[-1] == '\n') return true;
+    return false;
+}
+
+bool rws_object_is_known(const rws_object *o)
+{
+    char      *folder = folder_of_list(), *list = folder ? read_list(folder) : NULL, *line = list ? line_of(o) : NULL;
+    const bool known = line && has_line(list, line);
+    free(folder);
+    free(list);
+    free(line);
+    return known;
+}
+
+/* Writes the new line, and then the lines of other paths, the newest first. */
+static bool write_lines(FILE *out, const char *line, const char *list)
+{
+    const char *path = strstr(line, "  ");
+    fputs(line, out);
+    for (int n = 1; list && *list && n < MOST_KNOWN; n++) {
+        const size_t length = strcspn(list, "\n") + 1;
+        const char  *other = strstr(list, "  ");
+        if (!list[length - 1]) break; /* a last line without its end */
+        if (other && other < list + length && strncmp(other, path, strlen(path)) != 0) fwrite(list, length, 1, out);
+        list += length;
+    }
+    return fflush(out) == 0 && !ferror(out);
+}
+
+/* Through a temporary file, which mkstemp makes with the mode 0600. */
+static void write_list(const char *folder, const char *line, const char *list)
+{
+    char     *path = rws_file_join(folder, "objects"), *temporary = rws_file_join(folder, ".objects-XXXXXX");
+    const int fd = path && temporary ? mkostemp(temporary, O_CLOEXEC) : -1;
+    FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool      good = out && write_lines(out, line, list);
+    if (out) good &= fclose(out) == 0;
+    else if (fd >= 0) close(fd);
+    if (fd >= 0 && (!good || rename(temporary, path) != 0)) unlink(temporary);
+    free(temporary);
+    free(path);
+}
+
+void rws_object_remember(const rws_object *o)
+{
+    char *folder = folder_of_list(), *line = folder ? line_of(o) : NULL, *list = line ? read_list(folder) : NULL;
+    if (line && !(list && has_line(list, line)) && rws_file_make_folder(folder, NULL) == RWS_OK)
+        write_list(folder, line, list);
+    free(folder);
+    free(line);
+    free(list);
+}

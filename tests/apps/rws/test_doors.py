@@ -1,0 +1,311 @@
+"""test_doors.py PROGRAM DOOR.so OTHER.so - no file of a run's folder makes a program run code: every door (command, HTTP, Python)
+against every way in which a file can name a shared object, and the ways in which users name their own.
+
+DOOR.so and OTHER.so write to $RWS_DOOR_MARK when they are loaded. Prints TAP, and the table of doors as comments.
+"""
+import http.client
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+RWS, DOOR, OTHER = (os.path.realpath(path) for path in sys.argv[1:4])
+WORK = tempfile.mkdtemp(prefix="rws-doors-")
+MARK = os.path.join(WORK, "mark")
+PARTS = ("config", "checkpoint", "store")
+FILES = {"config": "config.json", "checkpoint": "checkpoint.safetensors", "store": "metrics.sqlite"}
+SMALL = ("-k", "2", "-b", "4", "-n", "4", "--eval-data", "3")
+HERE = os.path.join(WORK, "here")  # where commands are started
+count = failed = 0
+table = {}  # door -> way -> [tried, ran]
+
+
+def report(good, name, detail=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}", flush=True)
+    if not good and detail != "":
+        print(f"# {str(detail)[:900]}".replace("\n", "\n# "), flush=True)
+
+
+def environment(state):
+    return dict(os.environ, XDG_STATE_HOME=os.path.join(WORK, state), RWS_DOOR_MARK=MARK, OPENBLAS_NUM_THREADS="1")
+
+
+def rws(*arguments, state="user"):
+    return subprocess.run([RWS, *arguments], capture_output=True, text=True, cwd=HERE, env=environment(state), timeout=120)
+
+
+def ran():
+    """Whether an object was loaded since the last call."""
+    if not os.path.exists(MARK):
+        return False
+    os.unlink(MARK)
+    return True
+
+
+def entered(door, way):
+    """Counts a try in the table; whether the stranger's code ran."""
+    cell = table.setdefault(door, {}).setdefault(way, [0, 0])
+    code = ran()
+    cell[0] += 1
+    cell[1] += code
+    return code
+
+
+# ---- folders of a stranger
+
+def folder_of(parts, form, built_in, stranger, runs):
+    """A run in whose files `parts` the stranger's object is the model, under a path of that form; the other files have gmm."""
+    name = "-".join([*parts, form])
+    folder = os.path.join(runs, name)
+    os.makedirs(folder)
+    path = {"absolute": os.path.join(WORK, "stranger.so"), "relative": "./near.so", "inside": f"../runs/{name}/in.so"}[form]
+    if form == "inside":
+        shutil.copy(DOOR, os.path.join(folder, "in.so"))
+    for part in PARTS:
+        shutil.copy(os.path.join(stranger if part in parts else built_in, FILES[part]), folder)
+    if "config" in parts:
+        config = json.load(open(os.path.join(folder, "config.json")))
+        json.dump(dict(config, model=path), open(os.path.join(folder, "config.json"), "w"))
+    if "store" in parts:
+        store = sqlite3.connect(os.path.join(folder, "metrics.sqlite"))
+        store.execute("UPDATE runs SET config = replace(config, ?, ?)", (os.path.join(WORK, "stranger.so"), path))
+        store.commit()
+        store.close()
+    return folder
+
+
+COMMANDS = {
+    "eval": lambda f: ("eval", f),
+    "infer": lambda f: ("infer", f, "--test", "0"),
+    "sample": lambda f: ("sample", f),
+    "bench --resume": lambda f: ("bench", "--out", f, "--resume", "--iterations", "1", "--repeat", "1"),
+    "train --resume": lambda f: ("train", "--out", f, "--resume", "-n", "8"),
+}
+READERS = {
+    "runs": lambda f: ("runs", f),
+    "export": lambda f: ("export", f, "--out", os.path.join(WORK, "out.csv")),
+    "plot": lambda f: ("plot", f, "--out", os.path.join(WORK, "out.svg")),
+}
+
+
+def test_commands(folders):
+    for way, folder in folders.items():
+        for door, arguments in COMMANDS.items():
+            done = rws(*arguments(folder))
+            code = entered(door, way)
+            report(not code and done.returncode == 2 and done.stderr.count("\n") == 1, f"{door}, {way}: refused, nothing runs", done)
+        for door, arguments in READERS.items():
+            done = rws(*arguments(folder))
+            report(not entered(door, way) and done.returncode in (0, 2), f"{door}, {way}: nothing runs", done)
+
+
+class Server:
+    def __init__(self, *arguments, state="user"):
+        self.process = subprocess.Popen([RWS, "serve", "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        cwd=HERE, env=environment(state))
+        self.port = int(re.search(r":(\d+)/", self.process.stdout.readline()).group(1))
+
+    def ask(self, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET" if body is None else "POST", path, body and json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        got = answer.status, answer.read()
+        connection.close()
+        return got
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+
+
+def has_serve():
+    return "built without" not in rws("serve", "--port", "0", "--model", "x", os.path.join(WORK, "nowhere")).stderr
+
+
+def test_serve(folders):
+    for way, folder in folders.items():
+        server = Server(folder)
+        try:
+            runs = json.loads(server.ask("/api/runs")[1])["runs"]
+            for run in runs:
+                for door, route, body in (("serve GET ask", "ask", None), ("serve POST sample", "sample", {"n": 1}),
+                                          ("serve POST infer", "infer", {"test": 0, "particles": 2})):
+                    status, answer = server.ask(f"/api/runs/{run['id']}/{route}", body)
+                    report(not entered(door, way) and status >= 400, f"{door}, {way}: refused, nothing runs", (status, answer))
+        finally:
+            server.stop()
+
+
+PYTHON = """
+import json, os, sys
+import rws
+for way, folder in json.load(sys.stdin).items():
+    for door, call in (("rws.open", lambda: rws.open(folder)), ("rws.resume", lambda: rws.resume(folder, iterations=8, progress=False))):
+        try:
+            call()
+            said = ""
+        except rws.Error as e:
+            said = str(e)
+        mark = os.path.exists(os.environ["RWS_DOOR_MARK"])
+        if mark:
+            os.unlink(os.environ["RWS_DOOR_MARK"])
+        print(json.dumps([door, way, mark, said]), flush=True)
+"""
+
+
+def python(program, *arguments, stdin="", state="user"):
+    return subprocess.run([sys.executable, "-c", program, *arguments], input=stdin, capture_output=True, text=True, cwd=HERE,
+                          env=environment(state), timeout=120)
+
+
+def test_python(folders):
+    done = python(PYTHON, stdin=json.dumps(folders))
+    for line in done.stdout.splitlines():
+        door, way, mark, said = json.loads(line)
+        cell = table.setdefault(door, {}).setdefault(way, [0, 0])
+        cell[0] += 1
+        cell[1] += mark
+        report(not mark and said != "", f"{door}, {way}: refused, nothing runs", said)
+    report(done.returncode == 0 and len(done.stdout.splitlines()) == 2 * len(folders), "every folder was tried from Python", done.stderr)
+
+
+def strangers():
+    """The folders of the stranger, by way."""
+    shutil.copy(DOOR, os.path.join(WORK, "stranger.so"))
+    shutil.copy(DOOR, os.path.join(HERE, "near.so"))
+    built_in, stranger = os.path.join(WORK, "a", "run"), os.path.join(WORK, "b", "run")
+    for model, out in (("gmm", built_in), (os.path.join(WORK, "stranger.so"), stranger)):
+        done = rws("train", model, *SMALL, "--out", out, state="stranger")
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    ran()
+    runs = os.path.join(WORK, "runs")
+    return {f"{' + '.join(parts)}, {form}": folder_of(parts, form, built_in, stranger, runs)
+            for n in (1, 2, 3) for parts in itertools.combinations(PARTS, n)
+            for form in (("absolute", "relative", "inside") if "config" in parts else ("absolute",))}
+
+
+# ---- what a user does with an object of their own
+
+def succeeds(name, *arguments, code=True, **options):
+    done = rws(*arguments, **options)
+    loaded = ran()
+    report(done.returncode == 0 and loaded == code, f"{name}: rws {' '.join(a.replace(WORK, '') for a in arguments)}", (done, loaded))
+    return done
+
+
+def refuses(name, words, *arguments, **options):
+    done = rws(*arguments, **options)
+    loaded = ran()
+    report(done.returncode == 2 and not loaded and all(w in done.stderr for w in words),
+           f"{name}: rws {' '.join(a.replace(WORK, '') for a in arguments)}", (done, loaded))
+
+
+def test_quotes(folder):
+    """A path of the stranger's does not leave the quotes of the command that a message offers."""
+    path = os.path.join(folder, "config.json")
+    os.unlink(os.path.join(folder, "metrics.sqlite"))  # which disagrees
+    config = json.load(open(path))
+    json.dump(dict(config, model="/nowhere/x'; touch owned; '.so"), open(path, "w"))
+    done = rws("eval", folder)
+    report(done.returncode == 2 and "--model 'PATH'" in done.stderr, "a quote in a path is not part of the command", done)
+
+
+def test_user():
+    mine = os.path.join(HERE, "mine.so")
+    shutil.copy(DOOR, mine)
+    succeeds("a new run", "train", "./mine.so", *SMALL, "--out", "run")
+    known = os.path.join(WORK, "user", "rws", "objects")
+    report(os.stat(known).st_mode & 0o777 == 0o600 and mine in open(known).read(), "the object is on the user's list", open(known).read())
+    for arguments in (("eval", "run"), ("infer", "run", "--test", "0"), ("sample", "run"), ("train", "--out", "run", "--resume", "-n", "5")):
+        succeeds("named before", *arguments)
+    succeeds("named as MODEL", "train", "./mine.so", "--out", "run", "--resume", "-n", "6", state="empty1")
+    digits = json.load(open(os.path.join(HERE, "run", "config.json")))["model_fingerprint"][:23]
+    for door, arguments in COMMANDS.items():
+        refuses("not named", ["run", mine, digits, f"rws eval 'run' --model '{mine}'"], *arguments("run"), state="empty2")
+        succeeds("named by --model", *arguments("run"), "--model", "./mine.so", state=f"new-{door.split()[0]}")
+    os.chmod(known, 0o620)
+    refuses("a list that others may write is ignored", ["--model"], "eval", "run")
+    os.chmod(known, 0o600)
+
+    shutil.copy(mine, os.path.join(HERE, "keep.so"))
+    os.unlink(mine)
+    shutil.copy(OTHER, mine)
+    refuses("a changed object is not the one that was named", ["--model"], "eval", "run")
+    for door, arguments in COMMANDS.items():
+        refuses("a changed object", ["mine.so", "has changed", "--changed"], *arguments("run"), "--model", "./mine.so")
+    succeeds("a changed object is accepted", "eval", "run", "--model", "./mine.so", "--changed")
+    succeeds("now that it was named, --changed is enough", "sample", "run", "--changed")
+    refuses("--changed without a name", ["--model"], "eval", "run", "--changed", state="empty2")
+    refuses("a path without a slash", ["path of a shared object"], "eval", "run", "--model", "mine.so")
+    os.unlink(mine)
+    shutil.copy(os.path.join(HERE, "keep.so"), mine)
+
+    with open(os.path.join(HERE, "two.sweep"), "w") as f:
+        f.write("model ./mine.so\nmethods ww\nparticles 2\nseeds 1-2\niterations 4\nbatch 4\neval-data 3\nfinal 5 3\n")
+    succeeds("a sweep is listed", "sweep", "two.sweep", "--list", code=False, state="empty3")
+    table.setdefault("sweep --list", {})["the sweep file"] = [1, 0]
+    succeeds("a sweep is run", "sweep", "two.sweep", state="empty4")
+    os.makedirs(os.path.join(WORK, "blocked"))
+    open(os.path.join(WORK, "blocked", "rws"), "w").close()
+    succeeds("a list that cannot be written is no failure", "eval", "run", "--model", "./mine.so", state="blocked")
+
+
+def test_user_elsewhere():
+    mine = os.path.join(HERE, "mine.so")
+    if has_serve():
+        for arguments, good in ((("run", "--model", "./mine.so"), True), (("run",), False)):
+            server = Server(*arguments, state="empty5")
+            try:
+                run = json.loads(server.ask("/api/runs")[1])["runs"][0]["id"]
+                status, answer = server.ask(f"/api/runs/{run}/sample", {"n": 1})
+                report(ran() == good and (status == 200) == good, f"rws serve {' '.join(arguments)}: {status}", answer)
+            finally:
+                server.stop()
+    if "PYTHONPATH" not in os.environ:
+        return
+    for call, good in (("rws.open('run', './mine.so').sample(1)", True), ("rws.open('run')", False),
+                       ("rws.resume('run', './mine.so', iterations=9, progress=False)", True),
+                       ("rws.resume('run', iterations=10, progress=False)", False)):
+        done = python(f"import rws; {call}", state="new-" + str(abs(hash(call))))
+        report(ran() == good and (done.returncode == 0) == good, f"Python: {call}", done.stderr)
+    shutil.copy(OTHER, mine + ".new")
+    os.rename(mine + ".new", mine)
+    for call, good in (("rws.open('run', './mine.so')", False), ("rws.open('run', './mine.so', changed=True)", True),
+                       ("rws.resume('run', './mine.so', iterations=11, progress=False, changed=True)", True)):
+        done = python(f"import rws; {call}", state="empty6")
+        report(ran() == good and (done.returncode == 0) == good, f"Python, changed: {call}", done.stderr)
+
+
+def print_table():
+    print("# door: times that a file named the object / times that it was loaded")
+    for door, ways in table.items():
+        print(f"# {door:20} {sum(n for n, _ in ways.values()):3} / {sum(r for _, r in ways.values())}"
+              + "".join(f"\n#     LOADED: {way}" for way, (_, r) in ways.items() if r))
+
+
+os.makedirs(HERE)
+try:
+    folders = strangers()
+    test_commands(folders)
+    if has_serve():
+        test_serve(folders)
+    if "PYTHONPATH" in os.environ:
+        test_python(folders)
+    test_quotes(folders["config + checkpoint, absolute"])
+    test_user()
+    test_user_elsewhere()
+finally:
+    print_table()
+    shutil.rmtree(WORK, ignore_errors=True)
+print(f"1..{count}")
+sys.exit(failed > 0)
