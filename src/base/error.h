@@ -43,4 +43,8 @@ rws_status rws_called(rws_status status, const char *what, const char *entry, co
         if (try_status_ != RWS_OK) return try_status_; \
     } while (0)
 
+/* Refuses an argument that must not be NULL. */
+#define RWS_NEED(argument, err) \
+    RWS_TRY((argument) ? RWS_OK : rws_fail(err, RWS_BAD_INPUT, "The argument `%s` is NULL.", #argument))
+
 #endif

@@ -117,14 +117,14 @@ const rws_choice *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int 
 
 const char *rws_answer_text(const rws_answer *a, const char *name)
 {
-    for (int i = 0; i < a->n_reports; i++)
+    for (int i = 0; a && name && i < a->n_reports; i++)
         if (a->reports[i].text && strcmp(a->reports[i].name, name) == 0) return a->reports[i].text;
     return NULL;
 }
 
 const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time)
 {
-    for (int i = 0; i < a->n_reports; i++)
+    for (int i = 0; a && name && i < a->n_reports; i++)
         if (a->reports[i].value && strcmp(a->reports[i].name, name) == 0 && time-- == 0) return &a->reports[i];
     return NULL;
 }
@@ -386,8 +386,10 @@ static rws_status make_test(const rws_trainer *t, int datum, float *const *field
 
 static rws_status find_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
 {
-    if (datum < 0 || datum == INT_MAX)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (datum < 0) return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (datum >= RWS_MAX_TEST)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; the last that can be asked about is %d.", datum,
+                        RWS_MAX_TEST - 1);
     if (t->setup.n_test && datum >= t->setup.n_test)
         return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; there are %d, counted from 0.", datum,
                         t->setup.n_test);
@@ -521,6 +523,8 @@ rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_ques
 
 rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out, rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
+    RWS_NEED(out, err);
     *out = NULL;
     if (!question) return rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
     return rws_trainer_ask_on(t, t->engines[0], question, out, err);

@@ -48,6 +48,8 @@ static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *e
 
 rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err)
 {
+    RWS_NEED(t, err);
+    RWS_NEED(out, err);
     rws_trainer *copy;
     void        *library;
     *out = NULL;
@@ -90,6 +92,7 @@ static rws_status open_run(const char *path, const rws_config *changes, const rw
 rws_status rws_posterior_open(const char *path, const rws_config *changes, const rws_model *model, rws_posterior **out,
                               rws_error *err)
 {
+    RWS_NEED(out, err);
     rws_folder      *folder = NULL;
     rws_trainer     *t = NULL;
     const rws_status status = open_run(path, changes, model, &folder, &t, err);
@@ -115,22 +118,25 @@ void rws_posterior_free(rws_posterior *p)
 
 const rws_config *rws_posterior_config(const rws_posterior *p)
 {
+    if (!p) return NULL;
     return &p->t->config;
 }
 
 const rws_model *rws_posterior_model(const rws_posterior *p)
 {
+    if (!p) return NULL;
     return p->t->model;
 }
 
 uint64_t rws_posterior_iteration(const rws_posterior *p)
 {
+    if (!p) return 0;
     return p->t->iteration;
 }
 
 bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 {
-    if (i < 0 || i >= p->t->setup.n_fields) return false;
+    if (!p || !out || i < 0 || i >= p->t->setup.n_fields) return false;
     *out = p->t->setup.fields[i];
     return true;
 }
@@ -173,6 +179,8 @@ static rws_status check_question(const rws_question *q, rws_error *err)
 
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out, rws_error *err)
 {
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
     *out = NULL;
     RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
@@ -204,6 +212,8 @@ static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question
 rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, const rws_choice *choices, int n,
                                rws_score *out, rws_error *err)
 {
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
     *out = (rws_score){NAN, NAN};
     RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
@@ -305,6 +315,8 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
 rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
                                        void *context, rws_samples **out, rws_error *err)
 {
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
     const stopper when = {stop, context};
     *out = NULL;
     if (n < 1 || n > RWS_MAX_PARTICLES)

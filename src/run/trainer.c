@@ -71,6 +71,19 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
     DEFAULT(limits.max_nodes, RWS_MAX_NODES);
 }
 
+rws_status rws_trainer_enter(rws_trainer *t, rws_error *err)
+{
+    RWS_NEED(t, err);
+    if (pthread_mutex_trylock(&t->use) == 0) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "Another thread is using this trainer; a trainer belongs to one thread at a time.");
+}
+
+void rws_trainer_leave(rws_trainer **t)
+{
+    pthread_mutex_unlock(&(*t)->use);
+}
+
 rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err)
 {
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration to be filled in (NULL).");
@@ -110,7 +123,7 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
     RWS_TRY(check_range("--particles", c->particles, 1, RWS_MAX_PARTICLES, err));
     RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
     RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
-    RWS_TRY(check_range("--eval-data", c->n_test, 1, 1000000, err));
+    RWS_TRY(check_range("--eval-data", c->n_test, 1, RWS_MAX_TEST, err));
     RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
     RWS_TRY(check_range("--particle-shards", c->particle_shards, 1, 1024, err));
     RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
@@ -355,6 +368,7 @@ static rws_status trainer_new(const rws_config *config, bool asking, const char 
     if (t) {
         t->config = *config;
         t->model = model;
+        t->use = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
         t->asking = asking;
         status = build(t, ask_set, n_ask_set, err);
     }
@@ -370,6 +384,7 @@ static rws_status trainer_new(const rws_config *config, bool asking, const char 
 
 rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out, rws_error *err)
 {
+    RWS_NEED(out, err);
     return trainer_new(config, false, NULL, 0, model, out, err);
 }
 
@@ -384,11 +399,13 @@ rws_status rws_trainer_new_for_asking(const rws_config *config, const char *cons
 
 const rws_config *rws_trainer_config(const rws_trainer *t)
 {
+    if (!t) return NULL;
     return &t->config;
 }
 
 const rws_model *rws_trainer_model(const rws_trainer *t)
 {
+    if (!t) return NULL;
     return t->model;
 }
 
@@ -399,11 +416,13 @@ const rws_estimator *rws_trainer_estimator(const rws_trainer *t)
 
 uint64_t rws_trainer_iteration(const rws_trainer *t)
 {
+    if (!t) return 0;
     return t->iteration;
 }
 
 double rws_trainer_seconds(const rws_trainer *t)
 {
+    if (!t) return 0;
     return t->seconds;
 }
 
@@ -414,17 +433,19 @@ rws_folder *rws_trainer_folder(const rws_trainer *t)
 
 int rws_trainer_n_params(const rws_trainer *t)
 {
+    if (!t) return 0;
     return t->setup.params.n;
 }
 
 size_t rws_trainer_size(const rws_trainer *t)
 {
+    if (!t) return 0;
     return t->setup.params.size;
 }
 
 bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
 {
-    if (i < 0 || i >= t->setup.params.n) return false;
+    if (!t || !out || i < 0 || i >= t->setup.params.n) return false;
     const rws_param *p = t->setup.params.list[i];
     *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
     out->n_dims = rws_param_shape(p, out->shape);
@@ -433,7 +454,7 @@ bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
 
 bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out)
 {
-    for (int i = 0; rws_trainer_param(t, i, out); i++)
+    for (int i = 0; name && rws_trainer_param(t, i, out); i++)
         if (strcmp(out->name, name) == 0) return true;
     return false;
 }
@@ -495,5 +516,6 @@ rws_trainer_state rws_trainer_state_of(rws_trainer *t)
 
 void rws_trainer_changed(rws_trainer *t)
 {
+    if (!t) return;
     rws_params_transpose(&t->setup.params, ~0u, t->setup.params.value, t->setup.params.transposed);
 }

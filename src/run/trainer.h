@@ -49,6 +49,7 @@ typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
     rws_config              config;
+    pthread_mutex_t         use; /* held by the thread that is inside a public function; recursive */
     const rws_model        *model;
     void                   *library; /* the shared object of a user's model; NULL: none */
     rws_setup               setup;
@@ -113,6 +114,17 @@ typedef struct {
     const float *const *fields;
     double              share; /* weight of a datum, or of a sample, in the mean: 1 / their number */
 } rws_phase_work;
+
+/* ---- trainer.c */
+
+/* The public functions that use the trainer begin with this. It fails if the trainer is NULL, or if another thread is inside
+ * one of them. */
+#define RWS_TRAINER_ENTER(t, err)       \
+    RWS_TRY(rws_trainer_enter(t, err)); \
+    __attribute__((cleanup(rws_trainer_leave), unused)) rws_trainer *entered_ = (t)
+
+rws_status rws_trainer_enter(rws_trainer *t, rws_error *err);
+void       rws_trainer_leave(rws_trainer **t);
 
 /* ---- train.c */
 
