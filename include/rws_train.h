@@ -16,7 +16,10 @@
  * unless it returns RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or a
  * program did. After a failure, what the function should have made is NULL.
  *
- * Threads. A trainer belongs to one thread at a time; two trainers may be used by two threads at once. It starts
+ * NULL. An argument that must not be NULL is refused: RWS_BAD_INPUT, or the result of an empty object (NULL, 0, false, NaN).
+ *
+ * Threads. A trainer belongs to one thread at a time; a second thread that steps, trains, measures, asks, keeps or saves it
+ * meanwhile gets RWS_BAD_INPUT, and no other function may be called then. Two trainers may be used by two threads at once. It starts
  * config.threads - 1 threads of its own. A posterior may be asked by any number of threads at once. rws_answers,
  * rws_samples and rws_results are plain data: read them anywhere, free them once.
  *
@@ -48,6 +51,7 @@ extern "C" {
 #define RWS_MAX_ASK_SET 8                             /* settings that differ while a posterior is asked */
 #define RWS_MAX_METRICS 64                            /* metrics of a model, with those that every model has */
 #define RWS_MAX_PARTICLES 10000000                    /* per datum; and samples drawn at a time */
+#define RWS_MAX_TEST 1000000                          /* test data */
 #define RWS_MAX_ITERATIONS UINT64_C(1000000000000000) /* of a run */
 
 /* Everything that is needed to repeat a run. A zeroed configuration with a model is valid: 0 and NULL mean the default,
@@ -84,8 +88,8 @@ rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error
 
 typedef struct rws_trainer rws_trainer;
 
-/* Checks the configuration, sets the model up and starts its parameters. `model` is the model at hand, which must live
- * as long as the trainer; NULL: the one that config->model names. RWS_BAD_INPUT with a sentence that names the option,
+/* Checks the configuration, sets the model up and starts its parameters. `model` is the model at hand, which must live,
+ * with all that it points to, as long as the trainer and all posteriors that are made of it. NULL: the one that config->model names. RWS_BAD_INPUT with a sentence that names the option,
  * setting, field or parameter; RWS_NO_MEMORY. */
 rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out,
                            rws_error *err) RWS_MUST_CHECK;
@@ -242,7 +246,8 @@ typedef struct rws_posterior rws_posterior;
 rws_status rws_posterior_open(const char *folder, const rws_config *changes, const rws_model *model,
                               rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
 
-/* Makes a posterior with a copy of the present parameters of a trainer. The trainer may be freed before the posterior. */
+/* Makes a posterior with a copy of the present parameters of a trainer. The trainer may be freed before the posterior; a
+ * model at hand may not. */
 rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_posterior_free(rws_posterior *p);
 
@@ -266,7 +271,7 @@ typedef struct {
     const float *const *fields;  /* a pointer for each field in the order of declaration; NULL for a label */
     const char         *text;    /* read by rws_model.read */
     const rws_grey     *picture; /* read by rws_model.see */
-    int                 test;    /* from 0 */
+    int                 test;    /* from 0, below RWS_MAX_TEST and the number of test data that the model has */
     int                 n_particles;
     uint64_t            seed;
     bool                particles; /* list the particles, with their choices */

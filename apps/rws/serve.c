@@ -15,6 +15,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -33,7 +35,8 @@ enum {
     KEY_MODEL,
     KEY_CHANGED,
     KEY_PARTICLES,
-    KEY_SECONDS
+    KEY_SECONDS,
+    KEY_MEMORY
 };
 enum { MOST_FOLDERS = 256, MOST_NAMES = 16 };
 
@@ -41,7 +44,7 @@ typedef struct {
     rws_serve_options serve;
     const char       *folders[MOST_FOLDERS], *names[MOST_NAMES], *models[MOST_NAMES];
     const char       *address;
-    uint64_t          port, threads, particles;
+    uint64_t          port, threads, particles, memory;
     double            seconds;
     bool              wants_token, open;
     char              token[33];
@@ -71,6 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_CHANGED: s->serve.changed = true; return 0;
     case KEY_PARTICLES: return rws_arguments_count(state, "--max-particles", arg, 1, RWS_MAX_PARTICLES, &s->particles);
     case KEY_SECONDS: return rws_arguments_real(state, "--max-seconds", arg, 0.1, 3600, &s->seconds);
+    case KEY_MEMORY: return rws_arguments_count(state, "--max-memory", arg, 1, 1 << 20, &s->memory);
     case ARGP_KEY_ARG: return add(state, s->folders, &s->serve.n_folders, MOST_FOLDERS, "A folder", arg);
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -95,6 +99,7 @@ static const struct argp argp = {
             {"changed", KEY_CHANGED, 0, 0, "Accept shared objects that have changed since their runs began", 2},
             {"max-particles", KEY_PARTICLES, "N", 0, "Most particles of a question (100000)", 2},
             {"max-seconds", KEY_SECONDS, "S", 0, "Most seconds that a question takes (30)", 2},
+            {"max-memory", KEY_MEMORY, "MB", 0, "Most memory of all answers that clients have not read yet (512)", 2},
             {0},
         },
     .parser = parse,
@@ -108,8 +113,15 @@ static const struct argp argp = {
 
 enum { USUAL_PORT = 8765, MOST_CRASHES = 5 };
 #define DRAIN_SECONDS 10.0 /* beyond the longest question */
+#define END_SECONDS 2      /* after that, for a store that is being read */
 
-/* ---- the child */
+/* ---- the child: one thread opens the server, the other waits for signals, so that a store that takes long delays none */
+
+typedef struct {
+    const session        *session;
+    int                   socket, pipe;
+    _Atomic(rws_server *) server; /* NULL until it is open */
+} serving;
 
 /* Tells the parent how it went: an empty line, or the sentence of the failure. */
 static void tell(int pipe, const char *sentence)
@@ -119,22 +131,39 @@ static void tell(int pipe, const char *sentence)
     close(pipe);
 }
 
-static _Noreturn void serve(const session *s, int socket, int pipe, const sigset_t *signals)
+static void *open_server(void *context)
 {
+    serving         *c = context;
     rws_server      *server;
     rws_error        err = {""};
-    int              number;
-    const rws_status status = rws_server_new(&s->serve, socket, (int)s->port, &server, &err);
-    tell(pipe, status == RWS_OK ? "" : err.text);
+    const rws_status status = rws_server_new(&c->session->serve, c->socket, (int)c->session->port, &server, &err);
+    c->server = server;
+    tell(c->pipe, status == RWS_OK ? "" : err.text);
     if (status != RWS_OK) _exit(status == RWS_NO_MEMORY ? 1 : 2);
+    return NULL;
+}
+
+static _Noreturn void serve(const session *s, int socket, int pipe, const sigset_t *signals)
+{
+    serving   c = {.session = s, .socket = socket, .pipe = pipe};
+    pthread_t opener;
+    int       number;
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 1 << 18); /* answers that are freed leave the process, whichever thread had them */
+#endif
+    if (pthread_create(&opener, NULL, open_server, &c) != 0) _exit(1);
     while (sigwait(signals, &number) == 0 && number != SIGINT && number != SIGTERM) continue;
+    rws_server *server = c.server;
+    if (!server) _exit(0);
     rws_server_drain(server, s->seconds + DRAIN_SECONDS);
+    alarm(END_SECONDS); /* SIGALRM ends this process: nothing that it holds would be lost */
+    rws_server_free(server);
     exit(0);
 }
 
 /* ---- the parent */
 
-/* Starts the child and waits until it serves. */
+/* Starts the child and waits until it serves. Meanwhile a signal ends this process, and thereby the child. */
 static rws_status start(const session *s, int socket, const sigset_t *signals, pid_t *child, rws_error *err)
 {
     int pipes[2];
@@ -150,12 +179,16 @@ static rws_status start(const session *s, int socket, const sigset_t *signals, p
         serve(s, socket, pipes[1], signals);
     }
     close(pipes[1]);
+    sigset_t ends = *signals;
+    sigdelset(&ends, SIGCHLD);
+    sigprocmask(SIG_UNBLOCK, &ends, NULL);
     char   line[sizeof err->text] = "";
     size_t n = 0;
     for (ssize_t got; n + 1 < sizeof line && (got = read(pipes[0], line + n, sizeof line - 1 - n)) != 0;)
         if (got > 0) n += (size_t)got;
         else if (errno != EINTR) break;
     close(pipes[0]);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
     if (*child > 0 && n == 1 && line[0] == '\n') return RWS_OK;
     line[strcspn(line, "\n")] = '\0';
     int how = 0;
@@ -272,11 +305,16 @@ static rws_status serve_until_stopped(session *s, rws_error *err)
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    session    s = {.port = UINT64_MAX, .threads = cores > 0 ? (uint64_t)cores : 1, .particles = 100000, .seconds = 30};
+    session    s = {.port = UINT64_MAX,
+                    .threads = cores > 0 ? (uint64_t)cores : 1,
+                    .particles = 100000,
+                    .memory = 512,
+                    .seconds = 30};
     RWS_TRY(rws_arguments_parse(&argp, "rws serve", argc, argv, 0, &s, err));
     if (s.serve.n_folders == 0) s.folders[s.serve.n_folders++] = ".";
     s.serve.folders = s.folders, s.serve.names = s.names, s.serve.models = s.models;
     s.serve.threads = (int)s.threads, s.serve.max_particles = (int)s.particles, s.serve.max_seconds = s.seconds;
+    s.serve.max_memory = s.memory << 20;
     s.serve.anywhere = s.address && strcmp(s.address, "127.0.0.1") != 0 && strcmp(s.address, "::1") != 0;
     if (!s.address) s.address = "127.0.0.1";
     return serve_until_stopped(&s, err);

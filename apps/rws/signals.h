@@ -12,12 +12,18 @@ void rws_signals_catch(void);
 /* All have their default action again, for work that may end at any moment, such as drawing figures. */
 void rws_signals_release(void);
 
+/* From now on the process ends, with this sentence and exit status 130, if a signal was caught and the flag is not read for
+ * RWS_SIGNALS_GRACE seconds and three times the longest time between two readings so far: a program of the model that is in
+ * an endless loop never returns to the library, which would read the flag. `sentence` must live until
+ * rws_signals_unwatch; NULL: the process ends without a word. */
+void rws_signals_watch(const char *sentence);
+void rws_signals_unwatch(void);
+
+#define RWS_SIGNALS_GRACE 10.0
+
 extern volatile sig_atomic_t rws_signals_caught;
 
 /* Reads the flag; cheap enough for every iteration. */
-static inline bool rws_interrupted(void)
-{
-    return rws_signals_caught != 0;
-}
+bool rws_interrupted(void);
 
 #endif

@@ -17,7 +17,9 @@
 #include <string.h>
 
 #define SAVE_LEAST 5.0 /* least seconds between two checkpoints, unless --save-every is given */
-#define MOST_SEEN 100  /* most particles per datum of a picture, which shows the most probable answer */
+#define ENDLESS \
+    "rws: The program of the model has not returned to the library since the signal: it may be in an endless loop. "
+#define MOST_SEEN 100 /* most particles per datum of a picture, which shows the most probable answer */
 
 typedef struct {
     rws_options  options;
@@ -140,12 +142,16 @@ static rws_status train(session *s, rws_error *err)
     snprintf(what, sizeof what, "%s on %s", c->method, rws_trainer_model(s->trainer)->name);
     rws_progress_init(&s->progress, what, rws_trainer_iteration(s->trainer), c->iterations);
     rws_signals_catch();
+    rws_signals_watch(rws_rank() > 0    ? NULL
+                      : !s->options.out ? ENDLESS "Training has ended.\n"
+                                        : ENDLESS "The last checkpoint of the run is whole; go on with --resume.\n");
     const rws_watch  watch = {.context = s,
                               .stop = stop,
                               .progress = progress,
                               .evaluated = evaluated,
                               .save_every = s->save_every > 0 ? s->save_every : -1};
     const rws_status status = rws_trainer_train(s->trainer, &watch, err);
+    rws_signals_unwatch();
     rws_progress_clear(&s->progress);
     if (status != RWS_STOPPED) return status;
     const uint64_t done = rws_trainer_iteration(s->trainer);

@@ -4,13 +4,29 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { SMALL = 4096 };
+
+static atomic_size_t held, limit = SIZE_MAX; /* bytes of all buffers */
+
+void rws_buffer_limit(size_t most)
+{
+    limit = most;
+}
+
+bool rws_buffer_pressed(void)
+{
+    return held > limit / 2;
+}
+
 void rws_buffer_release(rws_buffer *b)
 {
+    held -= b->room;
     free(b->bytes);
     *b = (rws_buffer){0};
 }
@@ -20,10 +36,14 @@ static bool grow(rws_buffer *b, size_t n)
 {
     if (b->starved) return false;
     if (b->room - b->n > n) return true;
-    const size_t room = 2 * b->room + n + 256;
-    char        *longer = realloc(b->bytes, room);
+    const size_t room = 2 * b->room + n + 256, more = room - b->room;
+    const bool   fits = atomic_fetch_add(&held, more) + more <= limit || room <= SMALL;
+    char        *longer = fits ? realloc(b->bytes, room) : NULL;
     b->starved = !longer;
-    if (!longer) return false;
+    if (!longer) {
+        held -= more;
+        return false;
+    }
     b->bytes = longer;
     b->room = room;
     return true;

@@ -20,6 +20,13 @@ typedef struct {
 
 void rws_buffer_release(rws_buffer *b);
 
+/* The most bytes that all buffers of the process may have together; a buffer that would pass it is starved. Buffers of up to
+ * 4096 bytes may pass it, so that a message about a failure fits. There is no limit at first. */
+void rws_buffer_limit(size_t most);
+
+/* Whether all buffers together have more than half of the limit. */
+bool rws_buffer_pressed(void);
+
 void rws_buffer_add(rws_buffer *b, const char *bytes, size_t n);
 void rws_buffer_print(rws_buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -33,6 +33,8 @@ rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **o
                                    .samples = RWS_MAX_SAMPLES};
     sem_init(&c->work, 0, (unsigned)options->threads);
     pthread_mutex_init(&c->drawing, NULL);
+    pthread_mutex_init(&c->watching, NULL);
+    if (options->max_memory) rws_buffer_limit(options->max_memory);
     c->news = rws_news_new(milliseconds()); /* there is less than one item per second */
     c->warm = rws_warm_set_new();
     c->cache = rws_reply_cache_new();
@@ -55,6 +57,7 @@ void rws_core_free(rws_core *c)
     rws_news_free(c->news);
     rws_reply_cache_free(c->cache);
     pthread_mutex_destroy(&c->drawing);
+    pthread_mutex_destroy(&c->watching);
     sem_destroy(&c->work);
     free(c);
 }

@@ -28,9 +28,11 @@ struct rws_core {
     rws_news         *news;
     rws_warm_set     *warm;
     rws_reply_cache  *cache;
-    sem_t             work;    /* questions that may be answered at a time */
-    pthread_mutex_t   drawing; /* one figure is drawn at a time; taken before the catalogue is read */
-    atomic_int        n_watchers;
+    sem_t             work;     /* questions that may be answered at a time */
+    pthread_mutex_t   drawing;  /* one figure is drawn at a time; taken before the catalogue is read */
+    pthread_mutex_t   watching; /* protects the watchers */
+    uint64_t          watchers[RWS_MAX_WATCHERS]; /* addresses of the clients that wait for events */
+    int               n_watchers;
     atomic_bool       draining;
 };
 

@@ -38,7 +38,7 @@ void rws_core_refresh(rws_core *c)
 
 typedef struct {
     rws_core *core;
-    uint64_t  after;
+    uint64_t  after, from;
     bool      begun;
 } watching;
 
@@ -66,27 +66,48 @@ static bool next_event(void *context, rws_buffer *out)
     return true;
 }
 
+/* Notes a watcher from this address; false if there are too many, in all or from there. */
+static bool add_watcher(rws_core *c, uint64_t from)
+{
+    int same = 0;
+    pthread_mutex_lock(&c->watching);
+    for (int i = 0; i < c->n_watchers; i++) same += c->watchers[i] == from;
+    const bool room = c->n_watchers < RWS_MAX_WATCHERS && same < RWS_WATCHERS_FROM_ONE;
+    if (room) c->watchers[c->n_watchers++] = from;
+    pthread_mutex_unlock(&c->watching);
+    return room;
+}
+
+static void remove_watcher(rws_core *c, uint64_t from)
+{
+    int i = 0;
+    pthread_mutex_lock(&c->watching);
+    while (c->watchers[i] != from) i++;
+    c->watchers[i] = c->watchers[--c->n_watchers];
+    pthread_mutex_unlock(&c->watching);
+}
+
 static void end_watching(void *context)
 {
     watching *w = context;
-    w->core->n_watchers--;
+    remove_watcher(w->core, w->from);
     free(w);
 }
 
 bool rws_answer_events(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     const char *after = r->last_event ? r->last_event : rws_request_argument(r, "after");
-    const bool  room = atomic_fetch_add(&c->n_watchers, 1) < RWS_MAX_WATCHERS;
+    const bool  room = add_watcher(c, r->from);
     watching   *w = room && !c->draining ? calloc(1, sizeof *w) : NULL;
     if (!w) {
-        c->n_watchers--;
+        if (room) remove_watcher(c, r->from);
         reply->retry = true;
         return rws_reply_fail(reply, 503, "%s",
                               !room         ? "There are too many watchers; try again later."
                               : c->draining ? "The server is about to end; try again later."
                                             : "There is no memory for this reply.");
     }
-    *w = (watching){.core = c, .after = after ? strtoull(after, NULL, 10) : rws_news_latest(c->news)};
+    *w = (watching){.core = c, .from = r->from, .after = after ? strtoull(after, NULL, 10) : rws_news_latest(c->news)};
     if (w->after > rws_news_latest(c->news))
         w->after = UINT64_MAX; /* a number of another server: the watcher starts over */
     reply->stream = (rws_stream){w, next_event, end_watching};

@@ -12,19 +12,21 @@
 #include "serve/buffer.h"
 
 enum {
-    RWS_MAX_SEGMENTS = 8,      /* of a path */
-    RWS_MAX_SEGMENT = 64,      /* bytes */
-    RWS_MAX_ARGUMENTS = 64,    /* of a query */
-    RWS_MAX_BODY = 1 << 20,    /* bytes */
-    RWS_MAX_HEAD = 32 * 1024,  /* bytes of a request line with its headers */
-    RWS_MAX_CONNECTIONS = 256, /* at a time */
-    RWS_MAX_FROM_ONE = 64,     /* connections from one address of the network */
-    RWS_MAX_WATCHERS = 96,     /* connections that wait for events */
-    RWS_MAX_POINTS = 5000,     /* of a curve in a reply */
-    RWS_MAX_DATA = 1000,       /* questions in a request */
-    RWS_MAX_SAMPLES = 100000,  /* in a request */
-    RWS_RECEIVE_SECONDS = 20,  /* until a request has arrived, from its connection's beginning or last reply */
-    RWS_SEND_SECONDS = 60,     /* until a client has taken a reply, apart from a stream that it keeps reading */
+    RWS_MAX_SEGMENTS = 8,       /* of a path */
+    RWS_MAX_SEGMENT = 64,       /* bytes */
+    RWS_MAX_ARGUMENTS = 64,     /* of a query */
+    RWS_MAX_BODY = 1 << 20,     /* bytes */
+    RWS_MAX_HEAD = 32 * 1024,   /* bytes of a request line with its headers */
+    RWS_MAX_CONNECTIONS = 256,  /* at a time */
+    RWS_MAX_REFUSED = 32,       /* connections beyond these, whose request is refused with a 503 */
+    RWS_MAX_FROM_ONE = 64,      /* connections from one address of the network */
+    RWS_MAX_WATCHERS = 96,      /* connections that wait for events */
+    RWS_WATCHERS_FROM_ONE = 48, /* of these, from one address */
+    RWS_MAX_POINTS = 5000,      /* of a curve in a reply */
+    RWS_MAX_DATA = 1000,        /* questions in a request */
+    RWS_MAX_SAMPLES = 100000,   /* in a request */
+    RWS_RECEIVE_SECONDS = 20,   /* until a request has arrived, from its connection's beginning or last reply */
+    RWS_SEND_SECONDS = 60,      /* until a client has taken a reply, apart from a stream that it keeps reading */
 };
 
 typedef struct {
@@ -41,6 +43,7 @@ typedef struct {
     size_t       n_body;
     bool (*gone)(void *client); /* whether the client sends no more: it has most likely gone away; NULL: never */
     void       *client;
+    uint64_t    from; /* address of the client; of IPv6 the network, which is one client's */
     const char *host, *origin, *site, *type, *authorization, *cookie, *accept, *match, *last_event; /* headers; NULL */
 } rws_request;
 

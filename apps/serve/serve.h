@@ -23,6 +23,7 @@ typedef struct {
     int                threads;       /* questions that are answered at a time */
     int                max_particles; /* of a question */
     double             max_seconds;   /* of a question */
+    size_t             max_memory;    /* bytes of all answers that clients have not taken yet; 0: no limit */
 } rws_serve_options;
 
 /* A socket that listens on a numeric address ("127.0.0.1", "::", "0.0.0.0") and port; port 0 is any that is free, and
@@ -39,11 +40,11 @@ typedef struct rws_server rws_server;
 rws_status rws_server_new(const rws_serve_options *options, int socket, int port, rws_server **out, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Accepts no more connections, ends streams of events, waits for requests that are being answered, for at most so many
- * seconds, and frees the server. NULL is allowed. */
+/* Accepts no more connections, ends streams of events, and waits for requests that are being answered, for at most so many
+ * seconds. */
 void rws_server_drain(rws_server *s, double seconds);
 
-/* The number of runs that the server has found. */
-int rws_server_n_runs(rws_server *s);
+/* Ends all connections and frees the server; waits for a store that is being read. NULL is allowed. */
+void rws_server_free(rws_server *s);
 
 #endif

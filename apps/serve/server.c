@@ -18,17 +18,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { BLOCK = 16 * 1024, STACK = 4 << 20 };
+#define STALL_SECONDS 2.0   /* after which a client that does not read is cut off, if memory is short */
+#define MEMORY_SECONDS 10.0 /* that an answer waits for memory which clients hold */
 
 /* A connection: what it is doing, and since when. */
 typedef struct wire {
     int          socket;
     bool         sending, streaming;
+    bool         refused; /* one beyond RWS_MAX_CONNECTIONS */
+    uint64_t     from;    /* the client's address */
     double       since;
+    size_t       holds; /* bytes in memory that the client is to take */
+    double       moved; /* when it took the last block of them */
     struct wire *next, *before;
 } wire;
 
@@ -40,6 +47,7 @@ struct rws_server {
     pthread_mutex_t    lock; /* protects `links` and `over` */
     pthread_cond_t     wake;
     wire              *links;
+    int                n_links;
     bool               over;
 };
 
@@ -77,6 +85,18 @@ bool rws_serve_token(char out[static 33])
 
 /* ---- connections */
 
+/* The address as a number; of an IPv6 address the network. */
+static uint64_t address_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    uint64_t                        network = 0;
+    if (info && info->client_addr->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)info->client_addr)->sin_addr.s_addr;
+    if (info && info->client_addr->sa_family == AF_INET6)
+        memcpy(&network, &((const struct sockaddr_in6 *)(const void *)info->client_addr)->sin6_addr, sizeof network);
+    return network;
+}
+
 static void note_connection(void *context, struct MHD_Connection *connection, void **own,
                             enum MHD_ConnectionNotificationCode code)
 {
@@ -87,12 +107,17 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
         wire                           *l = calloc(1, sizeof *l);
         *own = l;
         if (l && info) {
-            *l = (wire){.socket = info->connect_fd, .since = rws_clock_now(), .next = s->links};
+            *l = (wire){.socket = info->connect_fd,
+                        .refused = s->n_links++ >= RWS_MAX_CONNECTIONS,
+                        .from = address_of(connection),
+                        .since = rws_clock_now(),
+                        .next = s->links};
             if (s->links) s->links->before = l;
             s->links = l;
         }
     } else if (*own) {
         wire *l = *own;
+        s->n_links -= l->before || s->links == l;
         if (l->next) l->next->before = l->before;
         if (l->before) l->before->next = l->next;
         else if (s->links == l) s->links = l->next;
@@ -102,26 +127,46 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
     pthread_mutex_unlock(&s->lock);
 }
 
-static void note_phase(rws_server *s, struct MHD_Connection *connection, bool sending, bool streaming)
+static wire *wire_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    wire                           *l = info ? info->socket_context : NULL;
+    return info ? info->socket_context : NULL;
+}
+
+static void note_phase(rws_server *s, struct MHD_Connection *connection, bool sending, bool streaming)
+{
+    wire *l = wire_of(connection);
     if (!l) return;
     pthread_mutex_lock(&s->lock);
     l->sending = sending;
     l->streaming = streaming;
     l->since = rws_clock_now();
+    l->holds = 0;
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Cuts off the clients that have taken too long. The socket is shut, not closed: it is the connection's. */
+/* The client takes the next block of `holds` bytes in memory. */
+static void note_block(rws_server *s, struct MHD_Connection *connection, size_t holds)
+{
+    wire *l = wire_of(connection);
+    if (!l) return;
+    pthread_mutex_lock(&s->lock);
+    l->holds = holds;
+    l->moved = rws_clock_now();
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Cuts off the clients that have taken too long; and, while answers fill more than half of the memory for them, those that do
+ * not read theirs. The socket is shut, not closed: it is the connection's. */
 static void cut_slow(rws_server *s)
 {
     const double now = rws_clock_now(), compute = s->core->options.max_seconds;
+    const bool   pressed = rws_buffer_pressed();
     pthread_mutex_lock(&s->lock);
     for (wire *l = s->links; l; l = l->next) {
         const double limit = l->sending ? RWS_SEND_SECONDS + 2 * compute : RWS_RECEIVE_SECONDS;
-        if (!l->streaming && now - l->since > limit) shutdown(l->socket, SHUT_RDWR);
+        const bool   stalls = pressed && l->holds > BLOCK && now - l->moved > STALL_SECONDS;
+        if ((!l->streaming && now - l->since > limit) || stalls) shutdown(l->socket, SHUT_RDWR);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -151,7 +196,7 @@ static void *watch(void *context)
 typedef struct {
     rws_request request;
     rws_buffer  body;
-    bool        begun, bad_path, bad_query;
+    bool        begun, bad_path, bad_query, bad_hosts;
     bool too_large, hopeless; /* a body that is too large is read to its end, unless it is hopeless: a client that
                                         is cut off while it sends would not see the reply */
 } receiving;
@@ -181,6 +226,14 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    (void)kind;
+    (void)value;
+    *(int *)context += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+    return MHD_YES;
+}
+
 /* Called with the address as it was sent, before anything else. libmicrohttpd decodes it, and %00 would hide what
  * follows. */
 static void *note_address(void *context, const char *address, struct MHD_Connection *connection)
@@ -200,6 +253,9 @@ static void receive(receiving *in, struct MHD_Connection *connection, const char
     in->bad_path |= !rws_request_path(r, url);
     MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, check_argument, in);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, in);
+    int n_hosts = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &n_hosts);
+    in->bad_hosts = n_hosts > 1; /* a proxy may have looked at the other one */
     r->host = header(connection, MHD_HTTP_HEADER_HOST);
     r->origin = header(connection, MHD_HTTP_HEADER_ORIGIN);
     r->site = header(connection, "Sec-Fetch-Site");
@@ -217,7 +273,7 @@ static void receive(receiving *in, struct MHD_Connection *connection, const char
 
 /* ---- a reply */
 
-/* A stream on its way: the piece that was produced last, and how much of it is gone. */
+/* A reply on its way: the piece that was produced last, and how much of it is gone. A reply that is no stream is one piece. */
 typedef struct {
     rws_server            *server;
     struct MHD_Connection *connection;
@@ -227,16 +283,27 @@ typedef struct {
     size_t                 sent;
 } flowing;
 
+/* Waits while clients hold more than half of the memory for answers: soon they have read, or are cut off. */
+static void await_memory(const rws_server *s)
+{
+    const double until = rws_clock_now() + MEMORY_SECONDS;
+    while (rws_buffer_pressed() && !s->core->draining && rws_clock_now() < until) usleep(20000);
+}
+
 static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
 {
     flowing *f = context;
     (void)at;
     if (f->sent == f->piece.n) {
-        f->piece.n = f->sent = 0;
+        if (!f->stream.next) return MHD_CONTENT_READER_END_OF_STREAM;
+        rws_buffer_release(&f->piece);
+        f->sent = 0;
         note_phase(f->server, f->connection, true, f->events); /* the client has taken the last piece */
+        if (!f->events) await_memory(f->server);
         if (!f->stream.next(f->stream.context, &f->piece)) return MHD_CONTENT_READER_END_OF_STREAM;
         if (f->piece.starved) return MHD_CONTENT_READER_END_WITH_ERROR;
     }
+    note_block(f->server, f->connection, f->piece.room);
     const size_t left = f->piece.n - f->sent, n = left < room ? left : room;
     memcpy(out, f->piece.bytes + f->sent, n);
     f->sent += n;
@@ -246,7 +313,7 @@ static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
 static void end_flow(void *context)
 {
     flowing *f = context;
-    f->stream.free(f->stream.context);
+    if (f->stream.free) f->stream.free(f->stream.context);
     rws_buffer_release(&f->piece);
     free(f);
 }
@@ -254,21 +321,17 @@ static void end_flow(void *context)
 static struct MHD_Response *make_response(rws_server *s, struct MHD_Connection *connection, bool events,
                                           rws_reply *reply)
 {
-    struct MHD_Response *response = NULL;
-    if (reply->stream.next) {
-        flowing *f = calloc(1, sizeof *f);
-        if (!f) return NULL;
-        *f = (flowing){.server = s, .connection = connection, .events = events, .stream = reply->stream};
-        reply->stream = (rws_stream){0};
-        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, flow, f, end_flow);
-        if (!response) end_flow(f);
-        return response;
-    }
-    if (reply->fixed)
+    if (!reply->stream.next && !reply->body.n)
         return MHD_create_response_from_buffer(reply->n_fixed, (void *)reply->fixed, MHD_RESPMEM_PERSISTENT);
-    response = MHD_create_response_from_buffer(reply->body.n, reply->body.n ? reply->body.bytes : (void *)"",
-                                               reply->body.n ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
-    if (response && reply->body.n) reply->body = (rws_buffer){0};
+    flowing *f = calloc(1, sizeof *f);
+    if (!f) return NULL;
+    *f = (flowing){
+        .server = s, .connection = connection, .events = events, .stream = reply->stream, .piece = reply->body};
+    const uint64_t size = reply->stream.next ? MHD_SIZE_UNKNOWN : reply->body.n;
+    reply->stream = (rws_stream){0};
+    reply->body = (rws_buffer){0};
+    struct MHD_Response *response = MHD_create_response_from_callback(size, BLOCK, flow, f, end_flow);
+    if (!response) end_flow(f);
     return response;
 }
 
@@ -299,7 +362,7 @@ static void add_headers(struct MHD_Response *response, const rws_reply *reply)
         {"Allow", reply->allow},
         {"Retry-After", reply->retry ? "1" : NULL},
         {"WWW-Authenticate", reply->status == 401 ? "Bearer" : NULL},
-        {"Connection", reply->status == 413 ? "close" : NULL},
+        {"Connection", reply->status == 413 || reply->status == 503 ? "close" : NULL},
     };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (some[i][1]) MHD_add_response_header(response, some[i][0], some[i][1]);
@@ -357,8 +420,14 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     in->request.n_body = in->body.n;
     in->request.gone = is_gone;
     in->request.client = connection;
+    const wire *l = wire_of(connection);
+    in->request.from = l ? l->from : 0;
     note_phase(s, connection, true, false);
-    if (in->too_large) rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
+    await_memory(s);
+    reply.retry = l && l->refused;
+    if (reply.retry) rws_reply_fail(&reply, 503, "The server has too many connections; try again later.");
+    else if (in->bad_hosts) rws_reply_fail(&reply, 400, "The request has more than one Host header.");
+    else if (in->too_large) rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
     else if (in->body.starved) rws_reply_fail(&reply, 503, "There is no memory for this request.");
     else if (in->bad_query) rws_reply_fail(&reply, 400, "The query has too many arguments, or a zero byte.");
     else if (in->bad_path) rws_reply_fail(&reply, 404, "There is no such address; /api lists them.");
@@ -414,10 +483,10 @@ rws_status rws_server_new(const rws_serve_options *options, int socket, int port
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
         handle, s, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_NOTIFY_COMPLETED, complete, s,
         MHD_OPTION_URI_LOG_CALLBACK, note_address, s, MHD_OPTION_NOTIFY_CONNECTION, note_connection, s,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)RWS_MAX_CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        options->anywhere ? (unsigned)RWS_MAX_FROM_ONE : 0u, MHD_OPTION_CONNECTION_TIMEOUT, silence,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)RWS_MAX_HEAD, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(RWS_MAX_CONNECTIONS + RWS_MAX_REFUSED),
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->anywhere ? (unsigned)RWS_MAX_FROM_ONE : 0u,
+        MHD_OPTION_CONNECTION_TIMEOUT, silence, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)RWS_MAX_HEAD,
+        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     s->watching = s->daemon && pthread_create(&s->watcher, NULL, watch, s) == 0;
     if (s->watching) {
         *out = s;
@@ -430,7 +499,6 @@ rws_status rws_server_new(const rws_serve_options *options, int socket, int port
 
 void rws_server_drain(rws_server *s, double seconds)
 {
-    if (!s) return;
     const double until = rws_clock_now() + seconds;
     s->core->draining = true;
     MHD_quiesce_daemon(s->daemon); /* the socket stays open, and is the caller's */
@@ -442,17 +510,14 @@ void rws_server_drain(rws_server *s, double seconds)
         pthread_mutex_unlock(&s->lock);
         if (busy) usleep(20000);
     }
+}
+
+void rws_server_free(rws_server *s)
+{
+    if (!s) return;
     pthread_mutex_lock(&s->lock);
     for (const wire *l = s->links; l; l = l->next) shutdown(l->socket, SHUT_RDWR);
     pthread_mutex_unlock(&s->lock);
     MHD_stop_daemon(s->daemon);
     free_server(s);
-}
-
-int rws_server_n_runs(rws_server *s)
-{
-    rws_catalogue_read(s->core->catalogue);
-    const int n = rws_catalogue_n(s->core->catalogue);
-    rws_catalogue_done(s->core->catalogue);
-    return n;
 }

@@ -117,14 +117,14 @@ const rws_choice *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int 
 
 const char *rws_answer_text(const rws_answer *a, const char *name)
 {
-    for (int i = 0; i < a->n_reports; i++)
+    for (int i = 0; a && name && i < a->n_reports; i++)
         if (a->reports[i].text && strcmp(a->reports[i].name, name) == 0) return a->reports[i].text;
     return NULL;
 }
 
 const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time)
 {
-    for (int i = 0; i < a->n_reports; i++)
+    for (int i = 0; a && name && i < a->n_reports; i++)
         if (a->reports[i].value && strcmp(a->reports[i].name, name) == 0 && time-- == 0) return &a->reports[i];
     return NULL;
 }
@@ -385,8 +385,10 @@ static rws_status make_test(const rws_program *p, int datum, float *const *field
 
 static rws_status find_test(const rws_program *p, float *const *test, int datum, float *const *fields, rws_error *err)
 {
-    if (datum < 0 || datum == INT_MAX)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (datum < 0) return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (datum >= RWS_MAX_TEST)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; the last that can be asked about is %d.", datum,
+                        RWS_MAX_TEST - 1);
     if (p->setup.n_test && datum >= p->setup.n_test)
         return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; there are %d, counted from 0.", datum,
                         p->setup.n_test);
@@ -499,6 +501,7 @@ void rws_answers_free(rws_answers *a)
 rws_status rws_program_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
                            rws_answers **out, rws_error *err)
 {
+    RWS_NEED(out, err);
     *out = NULL;
     if (!q) return rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
     if (q->n_particles < 0 || q->n_particles > RWS_MAX_PARTICLES)

@@ -35,6 +35,7 @@ struct rws_posterior {
 
 static rws_status posterior_new(rws_posterior **out, rws_error *err)
 {
+    RWS_NEED(out, err);
     rws_posterior *p = *out = calloc(1, sizeof *p);
     if (!p) return rws_no_memory(err, "a posterior");
     pthread_mutex_init(&p->lock, NULL);
@@ -142,22 +143,22 @@ void rws_posterior_free(rws_posterior *p)
 
 const rws_config *rws_posterior_config(const rws_posterior *p)
 {
-    return &p->program.config;
+    return p ? &p->program.config : NULL;
 }
 
 const rws_model *rws_posterior_model(const rws_posterior *p)
 {
-    return p->program.model;
+    return p ? p->program.model : NULL;
 }
 
 uint64_t rws_posterior_iteration(const rws_posterior *p)
 {
-    return p->program.iteration;
+    return p ? p->program.iteration : 0;
 }
 
 bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 {
-    if (i < 0 || i >= p->program.setup.n_fields) return false;
+    if (!p || !out || i < 0 || i >= p->program.setup.n_fields) return false;
     *out = p->program.setup.fields[i];
     return true;
 }
@@ -200,6 +201,8 @@ static rws_status check_question(const rws_question *q, rws_error *err)
 
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out, rws_error *err)
 {
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
     *out = NULL;
     RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
@@ -231,6 +234,8 @@ static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question
 rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, const rws_choice *choices, int n,
                                rws_score *out, rws_error *err)
 {
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
     *out = (rws_score){NAN, NAN};
     RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
@@ -332,6 +337,8 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
 rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
                                        void *context, rws_samples **out, rws_error *err)
 {
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
     const stopper when = {stop, context};
     *out = NULL;
     if (n < 1 || n > RWS_MAX_PARTICLES)

@@ -33,4 +33,8 @@ void rws_error_append(rws_error *err, const char *format, ...) __attribute__((fo
 void       rws_error_clear(rws_error *err);
 rws_status rws_called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err);
 
+/* Refuses an argument that must not be NULL. */
+#define RWS_NEED(argument, err) \
+    RWS_TRY((argument) ? RWS_OK : rws_fail(err, RWS_BAD_INPUT, "The argument `%s` is NULL.", #argument))
+
 #endif

@@ -80,32 +80,33 @@ void rws_host_forget(rws_engine *e)
 
 void **rws_path_slot(rws_path *path)
 {
-    return &path->slot;
+    return path ? &path->slot : NULL;
 }
 
 void rws_path_run(rws_path *path)
 {
-    rws_fiber_resume(path->fiber);
+    if (path) rws_fiber_resume(path->fiber);
 }
 
 void rws_path_pause(rws_path *path)
 {
-    rws_fiber_yield(path->fiber);
+    if (path) rws_fiber_yield(path->fiber);
 }
 
 void rws_path_refuse(rws_path *path, rws_status status, const char *sentence)
 {
-    rws_engine *e = path->e;
-    if (e->status == RWS_OK) e->status = rws_fail(&e->error, status, "%s", sentence);
+    rws_engine *e = path ? path->e : NULL;
+    if (e && e->status == RWS_OK)
+        e->status = rws_fail(&e->error, status, "%s", sentence ? sentence : "The program was refused.");
 }
 
 rws_status rws_path_failure(const rws_path *path, const char **sentence)
 {
-    if (sentence) *sentence = path->e->error.text;
-    return path->e->status;
+    if (sentence) *sentence = path ? path->e->error.text : "";
+    return path ? path->e->status : RWS_BAD_INPUT;
 }
 
 bool rws_path_ended(const rws_path *path)
 {
-    return rws_fiber_done(path->fiber);
+    return !path || rws_fiber_done(path->fiber);
 }

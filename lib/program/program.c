@@ -62,7 +62,7 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
     RWS_TRY(check_range("--particles", c->particles, 1, RWS_MAX_PARTICLES, err));
     RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
     RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
-    RWS_TRY(check_range("--eval-data", c->n_test, 1, 1000000, err));
+    RWS_TRY(check_range("--eval-data", c->n_test, 1, RWS_MAX_TEST, err));
     RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
     RWS_TRY(check_range("--particle-shards", c->particle_shards, 1, 1024, err));
     RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));

@@ -20,7 +20,7 @@ bool rws_method_at(int i, rws_method_info *out)
 {
     const rws_estimator *e = NULL;
     AT(rws_estimators, i, e);
-    if (e) *out = (rws_method_info){e->name, e->help, e->settings, e->min_particles};
+    if (e && out) *out = (rws_method_info){e->name, e->help, e->settings, e->min_particles};
     return e != NULL;
 }
 
@@ -28,6 +28,6 @@ bool rws_optimiser_at(int i, rws_optimiser_info *out)
 {
     const rws_optimiser *o = NULL;
     AT(rws_optimisers, i, o);
-    if (o) *out = (rws_optimiser_info){o->name, o->help};
+    if (o && out) *out = (rws_optimiser_info){o->name, o->help};
     return o != NULL;
 }

@@ -422,7 +422,9 @@ static rws_status read_paths(const char *const *paths, int n, rws_results **out,
     if (r) r->memory = calloc(1, sizeof *r->memory);
     rws_status status = r && r->memory ? RWS_OK : no_memory(err);
     *out = NULL;
-    for (int i = 0; i < n && status == RWS_OK; i++) status = read_path(r, paths[i], none, err);
+    for (int i = 0; i < n && status == RWS_OK; i++)
+        status = paths && paths[i] ? read_path(r, paths[i], none, err)
+                                   : rws_fail(err, RWS_BAD_INPUT, "Path %d of the runs is NULL.", i);
     if (status == RWS_OK && r->n) {
         qsort(r->runs, (size_t)r->n, sizeof *r->runs, by_name);
         status = drop_repeated(r, err);
@@ -437,6 +439,7 @@ static rws_status read_paths(const char *const *paths, int n, rws_results **out,
 
 rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err)
 {
+    RWS_NEED(out, err);
     bool none = false;
     return read_paths(paths, n, out, &none, err);
 }
@@ -452,12 +455,14 @@ rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_er
 
 const char *rws_result_state(const rws_result *r)
 {
+    if (!r) return NULL;
     if (r->failure) return "failed";
     return r->iterations && r->iteration >= r->iterations ? "finished" : "unfinished";
 }
 
 const char *rws_result_get(const rws_result *r, const char *key)
 {
+    if (!r || !key) return NULL;
     if (strcmp(key, "run") == 0) return r->name;
     if (strcmp(key, "state") == 0) return rws_result_state(r);
     for (int i = 0; i < r->n_keys; i++)
@@ -486,12 +491,14 @@ static bool same_value(const char *a, const char *b)
 
 bool rws_result_has(const rws_result *r, const char *key, const char *value)
 {
+    if (!value) return false;
     const char *own = rws_result_get(r, key);
     return own && same_value(own, value);
 }
 
 bool rws_result_same_but_seed(const rws_result *a, const rws_result *b)
 {
+    if (!a || !b) return a == b;
     if (a->n_keys != b->n_keys) return false;
     for (int i = 0; i < a->n_keys; i++) {
         const char *key = a->keys[i].key, *other = rws_result_get(b, key);
@@ -503,7 +510,7 @@ bool rws_result_same_but_seed(const rws_result *a, const rws_result *b)
 
 const rws_history *rws_result_history(const rws_result *r, const char *metric)
 {
-    for (int i = 0; i < r->n_histories; i++)
+    for (int i = 0; r && metric && i < r->n_histories; i++)
         if (strcmp(r->histories[i].metric, metric) == 0) return &r->histories[i];
     return NULL;
 }
@@ -517,7 +524,7 @@ double rws_result_last(const rws_result *r, const char *metric)
 const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t iteration)
 {
     const rws_shot *latest = NULL;
-    for (int i = 0; i < r->n_shots; i++)
+    for (int i = 0; r && name && i < r->n_shots; i++)
         if (strcmp(r->shots[i].name, name) == 0 && r->shots[i].iteration <= iteration) latest = &r->shots[i];
     return latest;
 }
@@ -561,6 +568,10 @@ static rws_status keep_one(rws_results *r, const char *condition, rws_error *err
 
 rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err)
 {
-    for (int i = 0; i < n; i++) RWS_TRY(keep_one(r, conditions[i], err));
+    RWS_NEED(r, err);
+    for (int i = 0; i < n; i++) {
+        if (!conditions || !conditions[i]) return rws_fail(err, RWS_BAD_INPUT, "Condition %d is NULL.", i);
+        RWS_TRY(keep_one(r, conditions[i], err));
+    }
     return RWS_OK;
 }

@@ -245,6 +245,8 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
 
 rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
+    RWS_NEED(out, err);
     const unsigned   denormals = rws_denormals_off();
     const rws_status status = measure(t, out, err);
     rws_denormals_restore(denormals);
@@ -253,7 +255,7 @@ rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *er
 
 double rws_measures_get(const rws_measures *m, const char *metric)
 {
-    for (int i = 0; i < m->n; i++)
+    for (int i = 0; m && metric && i < m->n; i++)
         if (strcmp(m->names[i], metric) == 0) return m->value[i];
     return NAN;
 }

@@ -384,6 +384,7 @@ void rws_given_close(rws_trainer *t)
 
 rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
     if (!give && !t->given) return RWS_OK;
     RWS_TRY(rws_trainer_agree(t, given_new(t, err), err));
     t->given->giver = give;
@@ -401,7 +402,7 @@ static bool is_visited(const rws_trainer *t, const char *site)
 const char *rws_trainer_unvisited(const rws_trainer *t)
 {
     const char *site, *last = NULL;
-    for (int i = 0; (site = named(t, i)); last = site, i++)
+    for (int i = 0; t && (site = named(t, i)); last = site, i++)
         if ((!last || strcmp(site, last) != 0) && !is_visited(t, site)) return site;
     return NULL;
 }

@@ -26,6 +26,8 @@ static rws_status add_phases(rws_trainer *t, rws_split split, uint64_t draw, rws
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, size_t size,
                                 rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
+    RWS_NEED(gradient, err);
     if (size != t->program.setup.params.size)
         return rws_fail(err, RWS_BAD_INPUT, "The gradient has %zu numbers, not %zu.", t->program.setup.params.size,
                         size);
@@ -47,6 +49,7 @@ static bool is_zero(const float *x, size_t n)
 /* Every optimiser's memory of a number whose gradient has always been zero has a zero in it. */
 const char *rws_trainer_unlearned(const rws_trainer *t)
 {
+    if (!t) return NULL;
     const rws_params *p = &t->program.setup.params;
     if (t->ranks.comm) return NULL; /* each rank has the memory of its own slices only */
     for (int i = 0; i < p->n; i++) {

@@ -45,6 +45,7 @@ static rws_status create(rws_trainer *t, const char *folder, rws_error *err)
 
 rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
     rws_status status = RWS_OK;
     if (!folder) return rws_fail(err, RWS_BAD_INPUT, "The folder that the run is to be kept in has no name (NULL).");
     if (t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has a folder already.");
@@ -56,6 +57,7 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
 
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
     rws_status status = RWS_OK;
     if (!t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
     RWS_TRY(rws_trainer_collect_slots(t, err));
@@ -105,7 +107,7 @@ rws_status rws_trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
 
 const char *rws_trainer_remarks(const rws_trainer *t)
 {
-    return t->folder ? rws_folder_remarks(t->folder) : "";
+    return t && t->folder ? rws_folder_remarks(t->folder) : "";
 }
 
 /* ---- the configuration of a run, from rank 0 to the others */
@@ -220,6 +222,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
 rws_status rws_trainer_resume(const char *path, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err)
 {
+    RWS_NEED(out, err);
     static const rws_config none;
     rws_folder             *folder = NULL;
     char                   *block = NULL;

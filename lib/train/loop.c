@@ -216,6 +216,7 @@ static rws_status run(loop *l, rws_error *err)
 
 rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
     static const rws_watch nothing;
     rws_error              unread;
     loop                   l = {.t = t, .watch = watch ? watch : &nothing, .save_every = SAVE_LEAST};

@@ -67,6 +67,7 @@ static rws_status iterate(rws_trainer *t, rws_error *err)
 
 rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
 {
+    RWS_TRAINER_ENTER(t, err);
     rws_error      why;
     uint64_t       steps[RWS_GROUPS];
     const double   since = rws_clock_now();

@@ -182,6 +182,7 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
 static rws_status build(rws_trainer *t, const rws_config *config, const rws_model *model, rws_error *err)
 {
     const rws_config *c = &t->program.config;
+    t->use = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     RWS_TRY(rws_program_choose(&t->program, config, model, err));
     RWS_TRY(choose_optimiser(t, err));
     t->n_shards = c->shards * c->particle_shards;
@@ -198,8 +199,22 @@ static rws_status build(rws_trainer *t, const rws_config *config, const rws_mode
     return check_metric_names(t, err);
 }
 
+rws_status rws_trainer_enter(rws_trainer *t, rws_error *err)
+{
+    RWS_NEED(t, err);
+    if (pthread_mutex_trylock(&t->use) == 0) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "Another thread is using this trainer; a trainer belongs to one thread at a time.");
+}
+
+void rws_trainer_leave(rws_trainer **t)
+{
+    pthread_mutex_unlock(&(*t)->use);
+}
+
 rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out, rws_error *err)
 {
+    RWS_NEED(out, err);
     rws_trainer *t = *out = calloc(1, sizeof *t);
     rws_status   status = t ? build(t, config, model, err) : rws_no_memory(err, "a trainer");
     status = rws_comm_agree(rws_comm_world(), status, err);
@@ -213,37 +228,37 @@ rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws
 
 const rws_config *rws_trainer_config(const rws_trainer *t)
 {
-    return &t->program.config;
+    return t ? &t->program.config : NULL;
 }
 
 const rws_model *rws_trainer_model(const rws_trainer *t)
 {
-    return t->program.model;
+    return t ? t->program.model : NULL;
 }
 
 uint64_t rws_trainer_iteration(const rws_trainer *t)
 {
-    return t->program.iteration;
+    return t ? t->program.iteration : 0;
 }
 
 double rws_trainer_seconds(const rws_trainer *t)
 {
-    return t->seconds;
+    return t ? t->seconds : 0;
 }
 
 int rws_trainer_n_params(const rws_trainer *t)
 {
-    return t->program.setup.params.n;
+    return t ? t->program.setup.params.n : 0;
 }
 
 size_t rws_trainer_size(const rws_trainer *t)
 {
-    return t->program.setup.params.size;
+    return t ? t->program.setup.params.size : 0;
 }
 
 bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
 {
-    if (i < 0 || i >= t->program.setup.params.n) return false;
+    if (!t || !out || i < 0 || i >= t->program.setup.params.n) return false;
     const rws_param *p = t->program.setup.params.list[i];
     *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
     out->n_dims = rws_param_shape(p, out->shape);
@@ -252,7 +267,7 @@ bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
 
 bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out)
 {
-    for (int i = 0; rws_trainer_param(t, i, out); i++)
+    for (int i = 0; name && rws_trainer_param(t, i, out); i++)
         if (strcmp(out->name, name) == 0) return true;
     return false;
 }
@@ -304,5 +319,5 @@ rws_run_state rws_trainer_state_of(rws_trainer *t)
 
 void rws_trainer_changed(rws_trainer *t)
 {
-    rws_program_changed(&t->program);
+    if (t) rws_program_changed(&t->program);
 }

@@ -51,6 +51,7 @@ typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
     rws_program             program;
+    pthread_mutex_t         use; /* held by the thread that is inside a public function; recursive */
     rws_schedule            schedule;
     rws_optim_config        optim;
     const rws_optimiser    *optimiser;
@@ -98,6 +99,17 @@ struct rws_trainer {
     double                  asked_at;  /* when a pass last asked the watch whether to stop */
     bool                    stepped;   /* a phase of this iteration has stepped the parameters */
 };
+
+/* ---- trainer.c */
+
+/* The public functions that use the trainer begin with this. It fails if the trainer is NULL, or if another thread is inside
+ * one of them. */
+#define RWS_TRAINER_ENTER(t, err)       \
+    RWS_TRY(rws_trainer_enter(t, err)); \
+    __attribute__((cleanup(rws_trainer_leave), unused)) rws_trainer *entered_ = (t)
+
+rws_status rws_trainer_enter(rws_trainer *t, rws_error *err);
+void       rws_trainer_leave(rws_trainer **t);
 
 /* ---- train.c */
 

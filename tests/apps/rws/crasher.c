@@ -1,5 +1,6 @@
 /* crasher.c - a model for the tests only, whose setting `does` says what it does: by default its guide reads a pointer that
- * is NULL. "says" reports about its particles; the name of a function makes this function fail without a sentence. */
+ * is NULL. "says" reports about its particles; "loops" loops without an end, after a while; the name of a function makes
+ * this function fail without a sentence. */
 #include "rws.h"
 
 #include <stdlib.h>
@@ -81,8 +82,16 @@ static void say(rws_path *path, const char *word, int heads)
     if (strchr(word, 'l')) rws_report(path, "large", rws_zeros(path, LARGE));
 }
 
+static void loop(void)
+{
+    static volatile int executions;
+    if (++executions < 2000) return;
+    for (volatile bool endless = true; endless;) continue;
+}
+
 static void model(rws_path *path, const void *state)
 {
+    if (state && strcmp(state, "loops") == 0) loop();
     const int heads = rws_flip(path, "choice", rws_constant(path, 0));
     rws_flip(path, "choice", rws_constant(path, 0));
     rws_flip(path, "once", rws_constant(path, 0));

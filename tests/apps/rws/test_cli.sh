@@ -398,6 +398,22 @@ esac
 wait $pid
 [ $? = 130 ] && [ -s hung/checkpoint.safetensors ] && grep -q -- '--resume' err
 report $? "stopped by a terminal that is closed"
+for threads in 1 2; do
+    "$rws" train "$crasher" --set does=loops -k 2 -n 1000000000 --threads $threads --eval-every 1000 --out loops$threads >out 2>err &
+    pid=$!
+    sleep 3 # the loop begins far earlier
+    kill -TERM $pid
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        sleep 1
+        kill -0 $pid 2>/dev/null || break
+    done
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    code=$?
+    [ $code = 130 ] && grep -q 'endless loop' err
+    report $? "SIGTERM ends a program in an endless loop, with $threads threads"
+    gives 0 "whose checkpoint is whole" eval loops$threads --eval-data 1 --eval-particles 1
+done
 
 # ---- a model whose evidence is an estimate
 

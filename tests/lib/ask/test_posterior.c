@@ -186,7 +186,8 @@ static void what_cannot_be_asked_is_refused(void **state)
     assert_string_equal(err.text, "There is no question (NULL).");
     assert_int_equal(rws_posterior_score(p, NULL, NULL, 0, &(rws_score){0, 0}, &err), RWS_BAD_INPUT);
     refused(p, (rws_question){.test = -1}, "There is no test datum -1; they are counted from 0.");
-    refused(p, (rws_question){.test = INT_MAX}, "There is no test datum 2147483647; they are counted from 0.");
+    refused(p, (rws_question){.test = INT_MAX},
+            "There is no test datum 2147483647; the last that can be asked about is 999999.");
     refused(p, (rws_question){.text = sentence, .n_particles = -1},
             "A question takes 1 to 10000000 particles, not -1.");
     rws_posterior_free(p);
