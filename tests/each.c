@@ -42,6 +42,7 @@ enum { SECONDS = 60 };
 static const struct {
     const char *library, *what;
 } aborting[] = {
+    {"libjansson", "the parser of 2.14 writes behind a text that could not grow"},
     {"libglib-2.0", "g_malloc, g_realloc and g_slice_alloc abort"},
     {"libgobject-2.0", "uses what GLib could not allocate"},
     {"libpango", "uses fonts that fontconfig could not find"},
@@ -68,6 +69,7 @@ static const command commands[] = {
     {"runs", "runs new", true, false, false},
     {"export", "export new", true, false, false},
     {"json", "export new --format json", true, false, false},
+    {"--json", "infer new 3 --particles 10 --choices --marginals --json", true, false, false},
     {"exported", "export ../mine.csv", true, false, false},
     {"serve", "serve --port 0 new", true, false, true},
     {"list", "list", true, false, false},

@@ -37,7 +37,7 @@ part "little memory, few threads" "$here/limits.sh" "$build/rws" 12
 for scenario in toy gmm threads pcfg ask-toy ask-pcfg; do
     part "allocations that fail: $scenario" env MALLOC_PERTURB_=0 "$build/tests/test_memory" $scenario
 done
-commands='train resume eval infer sample runs export json exported serve'
+commands='train resume eval infer sample runs export json --json exported serve'
 for what in memory EIO ENOSPC EACCES; do
     for command in $commands; do part "each $what: $command" "$build/tests/each" "$build" $what 1 $command; done
     part "each 31st $what: other commands" "$build/tests/each" "$build" $what 31 list data plot bench sweep
