@@ -48,10 +48,13 @@ json_t *rws_report_value(const char *text);
 /* A number as text: "-" if it is NaN, which says that there is no such number. */
 const char *rws_report_number(double value, char out[static 32]);
 
-/* Lets rws_report_json notice values for which there was no memory; called before the first object is made. */
+/* Lets the functions below notice values for which there was no memory; called before the first object is made. */
 void rws_report_prepare(void);
 
-/* Prints an object on a line of its own, at once, and frees it. Ends the program if a part of any object is missing. */
+/* Writes an object with so many digits, and frees it. Ends the program if a part of any object is missing. */
+void rws_report_dump(json_t *object, FILE *file, int digits);
+
+/* Prints an object on a line of its own, at once, and frees it. */
 void rws_report_json(json_t *object);
 
 /* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
