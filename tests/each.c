@@ -498,8 +498,10 @@ static bool is_message(char line[200])
 /* Whether the library that asked for the memory ends the process without it. */
 static bool is_aborting(void)
 {
+    const char *asked =
+        strncmp(place, "rws(", 4) == 0 ? strchr(place, ' ') + 1 : place; /* behind an allocator of ours */
     for (size_t i = 0; i < sizeof aborting / sizeof *aborting; i++)
-        if (strncmp(place, aborting[i].library, strlen(aborting[i].library)) == 0) return true;
+        if (strncmp(asked, aborting[i].library, strlen(aborting[i].library)) == 0) return true;
     return false;
 }
 
