@@ -53,7 +53,7 @@ long failing_live(void)
 /* Counts a request from this place in the code; whether it is to fail. */
 static bool refused(const void *place)
 {
-    if (paused || (failing_hook.counts && !failing_hook.counts(place))) return false;
+    if (paused) return false;
     const long n = n_requests++, at = fails_at;
     if (at < 0 || n < at || (n > at && !also_later)) return false;
     paused = true;
@@ -173,9 +173,8 @@ int NAME(mprotect)(void *at, size_t size, int protection)
     return refused(PLACE) ? -1 : __real_mprotect(at, size, protection);
 }
 
-/* Texts that the C library makes, with requests of its own. Where requests are told apart by where they come from, these
- * count as the caller's. */
-#if defined FAILING_WRAPPED || defined FAILING_PRELOADED
+/* Texts that the C library makes, with requests of its own, which are not wrapped. */
+#ifdef FAILING_WRAPPED
 
 static char *copy(const void *place, const char *text, size_t length)
 {

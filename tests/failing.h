@@ -3,11 +3,10 @@
  * failing.c stands in the place of malloc, calloc, realloc, memalign, aligned_alloc, posix_memalign, free, mmap, munmap
  * and mprotect. Its functions forward, count, and refuse. What counts as a request depends on how it is built:
  *
- *     linked                 every request of the process, those of the libraries too    test_memory, test_starved
+ *     linked                 every request of the process, those of the libraries too    test_memory, test_starved;
+ *                            also as a shared object for LD_PRELOAD                      starve.so, for each.c
  *     -DFAILING_WRAPPED      requests of the code that is linked with -Wl,--wrap=…;      test_shortage, test_comm; under
  *                            sanitizers and valgrind keep their own malloc behind it     sanitizers test_starved too
- *     -DFAILING_PRELOADED    requests of the program or of one library, by the place     starve.so, for commands.sh
- *                            that they come from; a shared object for LD_PRELOAD
  *
  * Nothing fails before failing_set.
  */
@@ -28,7 +27,6 @@ long failing_live(void);
 
 /* What a test wants to know of requests; a NULL is not called. The requests of these functions themselves do not count. */
 typedef struct {
-    bool (*counts)(const void *place); /* whether a request counts, by the place in the code that it comes from */
     void (*refused)(const void *place);
     void (*made)(void *block);
     void (*freed)(void *block);

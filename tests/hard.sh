@@ -37,7 +37,11 @@ part "little memory, few threads" "$here/apps/rws/limits.sh" "$build/rws" 12
 for scenario in toy gmm threads pcfg ask-toy ask-pcfg save; do
     part "allocations that fail: $scenario" env MALLOC_PERTURB_=0 "$build/tests/test_memory" $scenario
 done
-part "allocations of commands that fail" "$here/apps/rws/commands.sh" "$build" 1 31
+commands='train resume eval infer sample runs export json --json exported serve'
+for what in memory EIO ENOSPC EACCES; do
+    for command in $commands; do part "each $what: $command" "$build/tests/each" "$build" $what 1 $command; done
+    part "each 31st $what: other commands" "$build/tests/each" "$build" $what 31 list data plot bench sweep
+done
 part "kills" "$here/apps/rws/kills.sh" "$build/rws" 200
 part "soak" "$here/apps/rws/soak.sh" "$build/rws" "$soak"
 

@@ -170,7 +170,9 @@ rws_status rws_arguments_parse(const struct argp *argp, const char *name, int ar
     const struct argp       root = {.options = own_options, .parser = parse_own, .children = children};
     const parse             p = {.root = root, .name = name, .input = input, .err = err};
     err->text[0] = '\0';
-    return argp_parse(&p.root, argc, argv, flags | ARGP_SILENT, NULL, NULL) == 0 ? RWS_OK : RWS_BAD_INPUT;
+    const int why = argp_parse(&p.root, argc, argv, flags | ARGP_SILENT, NULL, NULL);
+    if (why == ENOMEM && !err->text[0]) return rws_no_memory(err, "reading the arguments");
+    return why == 0 ? RWS_OK : RWS_BAD_INPUT;
 }
 
 error_t rws_arguments_fail(const struct argp_state *state, const char *format, ...)

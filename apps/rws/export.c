@@ -96,13 +96,14 @@ static void put_count(row *r, const char *name, double value)
 static void begin_row(row *r, bool json)
 {
     r->first = true;
-    if (json) r->object = json_object();
+    if (!json) return;
+    r->object = json_object();
+    rws_need_memory(r->object != NULL, "a JSON object");
 }
 
 static void end_row(row *r)
 {
-    if (r->object) json_dumpf(r->object, r->file, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    json_decref(r->object);
+    if (r->object) rws_report_dump(r->object, r->file, 17);
     r->object = NULL;
     fputc('\n', r->file);
 }

@@ -129,6 +129,7 @@ int main(int argc, char **argv)
     /* A caller that ignores the ends of its children hands this down, and then no child has an exit status. */
     signal(SIGCHLD, SIG_DFL);
     rws_crash_explain();
+    rws_report_prepare();
     rws_status status = dispatch(argc, argv, &err);
     if (status == RWS_OK) status = rws_arguments_flush(&err);
     if (status != RWS_OK) tell(err.text);

@@ -106,14 +106,35 @@ const char *rws_report_number(double value, char out[static 32])
     return out;
 }
 
+/* jansson got no memory for something; functions that add to an object may have left it out. */
+static bool starved;
+
+static void *allocate(size_t size)
+{
+    void *block = malloc(size);
+    if (!block) starved = true;
+    return block;
+}
+
+void rws_report_prepare(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+void rws_report_dump(json_t *object, FILE *file, int digits)
+{
+    rws_need_memory(object && !starved, "a JSON object");
+    json_dumpf(object, file, JSON_COMPACT | JSON_REAL_PRECISION(digits));
+    rws_need_memory(!starved, "a JSON object");
+    json_decref(object);
+}
+
 void rws_report_json(json_t *object)
 {
     /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
-    rws_need_memory(object != NULL, "a JSON object");
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    rws_report_dump(object, stdout, 15);
     putchar('\n');
     fflush(stdout);
-    json_decref(object);
 }
 
 static bool is_of_model(const rws_model *model, const char *metric)

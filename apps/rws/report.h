@@ -48,6 +48,12 @@ json_t *rws_report_value(const char *text);
 /* A number as text: "-" if it is NaN, which says that there is no such number. */
 const char *rws_report_number(double value, char out[static 32]);
 
+/* Lets the functions below notice values for which there was no memory; called before the first object is made. */
+void rws_report_prepare(void);
+
+/* Writes an object with so many digits, and frees it. Ends the program if a part of any object is missing. */
+void rws_report_dump(json_t *object, FILE *file, int digits);
+
 /* Prints an object on a line of its own, at once, and frees it. */
 void rws_report_json(json_t *object);
 

@@ -219,7 +219,8 @@ static void open_browser(const char *url)
     if (failed) rws_note("There is no %s to open a browser with; open the address yourself.", argv[0]);
 }
 
-static void announce(const session *s)
+/* Prints the address; without it nobody could ask the server. */
+static rws_status announce(const session *s, rws_error *err)
 {
     const char *any = strcmp(s->address, "0.0.0.0") == 0 || strcmp(s->address, "::") == 0 ? "127.0.0.1" : s->address;
     const bool  six = strchr(any, ':') != NULL;
@@ -227,12 +228,13 @@ static void announce(const session *s)
     snprintf(url, sizeof url, "http://%s%s%s:%d/%s%s", six ? "[" : "", any, six ? "]" : "", (int)s->port,
              s->serve.token ? "?token=" : "", s->serve.token ? s->serve.token : "");
     puts(url);
-    fflush(stdout);
+    RWS_TRY(rws_arguments_flush(err));
     if (s->serve.anywhere)
         rws_note(
             "Everyone in the network who has the token can ask these runs, and the connection is not encrypted: use a "
             "network that you trust, or an SSH tunnel to a server without --listen.");
     if (s->open) open_browser(url);
+    return RWS_OK;
 }
 
 /* Waits for signals: passes the first one that asks to end on to the child, and starts a child that crashed again. */
@@ -286,7 +288,12 @@ static rws_status serve_until_stopped(session *s, rws_error *err)
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     RWS_TRY(start(s, socket, &signals, &child, err));
-    announce(s);
+    const rws_status status = announce(s, err);
+    if (status != RWS_OK) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        return status;
+    }
     return supervise(s, socket, &signals, child, err);
 }
 

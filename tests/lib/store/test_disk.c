@@ -10,13 +10,13 @@
  * A try is a child process; a crash and a hang count as failures. Each part is made for a run with a store of its own and
  * for a run that shares the store of a sweep.
  */
+#include "digest.h"
 #include "disk.h"
 #include "support.h"
 
 #include "base/file.h"
 #include "store/checkpoint.h"
 #include "train/trainer.h"
-#include "data/safetensors.h"
 #include "store/store.h"
 #include "rws_train.h"
 
@@ -80,59 +80,6 @@ static void prepare_top(void)
     if (shares && rws_store_make(store, &err) != RWS_OK) exit(99);
 }
 
-/* ---- digests */
-
-static void mix(uint64_t *hash, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) *hash = (*hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
-}
-
-static bool mix_checkpoint(uint64_t *hash)
-{
-    char             path[160];
-    rws_safetensors *st;
-    rws_error        err;
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", run_path);
-    if (rws_safetensors_open(path, &st, &err) != RWS_OK) return false;
-    for (size_t i = 0; i < rws_safetensors_count(st); i++) {
-        const rws_tensor_in *t = rws_safetensors_at(st, i);
-        mix(hash, t->name, strlen(t->name));
-        if (strcmp(t->name, "seconds") != 0) mix(hash, t->data, t->n_elements * rws_dtype_size(t->dtype));
-    }
-    rws_safetensors_close(st);
-    return true;
-}
-
-static bool mix_measures(uint64_t *hash, rws_error *err)
-{
-    rws_results *r;
-    const char  *path = run_path;
-    if (rws_results_read(&path, 1, &r, err) != RWS_OK) return false;
-    for (int i = 0; i < r->n; i++) {
-        const rws_result *run = &r->runs[i];
-        mix(hash, run->name, strlen(run->name));
-        mix(hash, &run->iteration, sizeof run->iteration);
-        mix(hash, &run->iterations, sizeof run->iterations);
-        for (int k = 0; k < run->n_keys; k++) mix(hash, run->keys[k].value, strlen(run->keys[k].value));
-        for (int k = 0; k < run->n_histories; k++) {
-            const rws_history *h = &run->histories[k];
-            mix(hash, h->metric, strlen(h->metric));
-            mix(hash, h->iterations, (size_t)h->n * sizeof *h->iterations);
-            mix(hash, h->values, (size_t)h->n * sizeof *h->values);
-        }
-        for (int k = 0; k < run->n_shots; k++) {
-            const rws_shot *s = &run->shots[k];
-            mix(hash, s->name, strlen(s->name));
-            mix(hash, &s->iteration, sizeof s->iteration);
-            mix(hash, s->values, (size_t)s->n * sizeof *s->values);
-            for (int j = 0; j < s->n; j++)
-                mix(hash, s->labels[j] ? s->labels[j] : "", s->labels[j] ? strlen(s->labels[j]) : 0);
-        }
-    }
-    rws_results_free(r);
-    return true;
-}
-
 static bool has_temporaries(void)
 {
     DIR *folder = opendir(run_path);
@@ -186,11 +133,9 @@ static void work(const task *w)
     outcome->status = train(w->iterations, &outcome->error);
     snprintf(outcome->call, sizeof outcome->call, "%s", disk_failed() ? disk_failed() : "");
     disk_watch("", 0, DISK_EIO);
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    if (outcome->status == RWS_OK && mix_checkpoint(&hash)) {
-        const bool read = mix_measures(&hash, &outcome->error);
-        outcome->digest = read ? hash : 0;
-        if (!read) outcome->status = RWS_BAD_INPUT;
+    if (outcome->status == RWS_OK) {
+        outcome->digest = digest_run(run_path, &outcome->error);
+        if (!outcome->digest) outcome->status = RWS_BAD_INPUT;
     }
     outcome->finished = true;
 }
