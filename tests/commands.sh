@@ -8,7 +8,6 @@ own=${2:?usage: commands.sh BUILD STRIDE OTHERS}
 others=${3:?usage: commands.sh BUILD STRIDE OTHERS}
 rws=$build/rws
 . "$(dirname "$0")/tap.sh"
-export OPENBLAS_NUM_THREADS=1
 
 run train gmm --method ww -k 2 -n 20 --out mine || exit 99
 run export mine --out mine.csv || exit 99

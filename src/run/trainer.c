@@ -5,7 +5,6 @@
 #include "run/checkpoint.h"
 #include "run/given.h"
 #include "run/plugin.h"
-#include "tensor/blas.h"
 #include "tensor/gemm.h"
 
 #include <glib.h>
@@ -24,7 +23,6 @@ void rws_trainer_free(rws_trainer *t)
 {
     if (!t) return;
     rws_pool_free(t->pool);
-    rws_blas_unclaim(t->n_claimed);
     for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
     for (int i = 0; i < t->n_shards && t->shards; i++) {
         free(t->shards[i].gradient);
@@ -247,9 +245,6 @@ static rws_status make_engines(rws_trainer *t, rws_error *err)
     for (int i = 0; i < t->method.estimator->n_phases; i++)
         t->engine_per_shard |= t->method.estimator->phases[i].extend != NULL;
     const int own = t->ranks.end - t->ranks.first, n = t->engine_per_shard && own > c->threads ? own : c->threads;
-    const int claim = t->asking ? 0 : c->threads; /* a posterior claims a thread for each question */
-    RWS_TRY(rws_blas_claim(claim, err));
-    t->n_claimed = claim;
     t->engines = calloc((size_t)n, sizeof *t->engines);
     while (t->engines && t->n_engines < n && (t->engines[t->n_engines] = rws_trainer_engine_new(t))) t->n_engines++;
     return t->n_engines == n ? rws_pool_new(c->threads, &t->pool, err) : rws_no_memory(err, "engines");
@@ -325,7 +320,6 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
 {
     const rws_config    *c = &t->config;
     const rws_estimator *e;
-    RWS_TRY(rws_gemm_init(err));
     RWS_TRY(choose_model(t, err));
     RWS_TRY(choose_estimator(c, &e, err));
     RWS_TRY(choose_optimiser(t, err));
