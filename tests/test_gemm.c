@@ -1,5 +1,6 @@
-/* test_gemm.c - the matrix products of each level of the processor, alone: tests/meson.build compiles them with gemm.c for
- * each. An element equals, to the last bit, a sum in the order of the depth; so it is also compared with a sum in double. */
+/* test_gemm.c - the matrix products of each level of the processor, alone: tests/meson.build compiles them with gemm.c
+ * for each. An element equals, to the last bit, a sum in the order of the depth, which is compared with one in
+ * double. */
 #include "support.h"
 #include "tensor/gemm.h"
 

@@ -4,8 +4,8 @@
  * width of the vectors nor on the number of rows that are multiplied at a time; they depend on whether the processor
  * multiplies and adds with one rounding.
  *
- * GFLOP/s of one thread of a Xeon of 2.6 GHz with AVX-512, the best of 120 repeats of each in turn; OpenBLAS 0.3.21 with
- * its kernels for this processor, oneDNN 2.6:
+ * GFLOP/s of one thread of a Xeon of 2.6 GHz with AVX-512, the best of 120 repeats of each in turn; OpenBLAS 0.3.21
+ * with its kernels for this processor, oneDNN 2.6:
  *
  *     m x n x k       64 x 16 x 20   7 x 300 x 100   16 x 256 x 256   75 x 256 x 256   200 x 400 x 256
  *     these kernels             82             115              149              153               154
@@ -92,8 +92,8 @@ static inline void store(float *p, mask n, vec v)
 
 #endif
 
-/* ---- Tiles of C, which stay in registers: at most ROWS rows, and as many vectors as leave registers for the vectors of B
- * and a number of A. A processor has 32 or 16 registers. */
+/* ---- Tiles of C, which stay in registers: at most ROWS rows, and as many vectors as leave registers for the vectors
+ * of B and a number of A. A processor has 32 or 16 registers. */
 
 #if defined(__AVX512F__) || !defined(__x86_64__)
 enum { ROWS = 8 };
@@ -130,8 +130,8 @@ typedef struct {
 
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
 
-/* A tile of R rows by V vectors, the last of which has `last` numbers. R and V are constants wherever this is inlined, so
- * that every loop but the one over k is unrolled. */
+/* A tile of R rows by V vectors, the last of which has `last` numbers. R and V are constants wherever this is inlined,
+ * so that every loop but the one over k is unrolled. */
 static inline __attribute__((always_inline)) void multiply(const tile t, const int R, const int V, const int last)
 {
     vec          sum[8][8];
@@ -156,8 +156,8 @@ static inline __attribute__((always_inline)) void multiply(const tile t, const i
     EACH(v, V) store(t.c + (size_t)i * t.ldc + W * v, v == V - 1 ? end : all, sum[i][v]);
 }
 
-/* The largest of the nearly equal parts, none above `most`, that n is cut into: no small part is left, whose few sums would
- * not hide the latency of additions. */
+/* The largest of the nearly equal parts, none above `most`, that n is cut into: no small part is left, whose few sums
+ * would not hide the latency of additions. */
 static int part(int n, int most)
 {
     const int parts = (n + most - 1) / most;
@@ -184,8 +184,8 @@ static inline __attribute__((always_inline)) void strip(const tile *whole, const
     }
 }
 
-/* A copy of `rows` rows of a transposed A, whose numbers then follow each other: numbers whose distance is a power of two
- * share a few places of a cache. */
+/* A copy of `rows` rows of a transposed A, whose numbers then follow each other: numbers whose distance is a power of
+ * two share a few places of a cache. */
 static const float *straight(const float *a, size_t step, int k, int rows)
 {
     static _Thread_local float copy[DEPTH * ROWS];
@@ -218,8 +218,8 @@ static void small(int m, int n, tile t)
     }
 }
 
-/* Copies k rows of `width` columns of B to a panel, and meanwhile prefetches the columns after them: they are a few cache
- * lines of every row, which no processor prefetches by itself. */
+/* Copies k rows of `width` columns of B to a panel, and meanwhile prefetches the columns after them: they are a few
+ * cache lines of every row, which no processor prefetches by itself. */
 static void copy_panel(const float *b, size_t ldb, int k, int width, float *panel)
 {
     for (int p = 0; p < k; p++, b += ldb, panel += WIDTH) {
