@@ -111,10 +111,10 @@ fuzz: setup                      ## the readers of files under libFuzzer, each f
 	tests/fuzz/run $(SECONDS) $(NAMES)
 
 .PHONY: install
-install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages, gallery under PREFIX (/usr/local), in DESTDIR
-	@meson configure build -Dprefix='$(PREFIX)'
-	@ninja -C build installed
-	DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild
+install: build-install/build.ninja ## for any processor of this kind: program, libraries, headers, rws.pc, man pages, gallery under PREFIX, in DESTDIR
+	@meson configure build-install -Dprefix='$(PREFIX)'
+	@ninja -C build-install installed
+	DESTDIR='$(DESTDIR)' meson install -C build-install --no-rebuild
 	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || ldconfig
 
 .PHONY: format
@@ -123,7 +123,7 @@ format:                          ## clang-format over the C files
 
 .PHONY: clean
 clean:                           ## forget everything that was built
-	rm -rf build build-matrix build-analyse build-coverage build-fuzz
+	rm -rf build build-install build-matrix build-analyse build-coverage build-fuzz
 
 .PHONY: help
 help:                            ## this list
@@ -135,3 +135,6 @@ setup:
 
 build/build.ninja: | setup
 	meson setup build
+
+build-install/build.ninja: | setup
+	meson setup build-install -Darch=any -Dpython=disabled

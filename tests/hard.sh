@@ -8,7 +8,6 @@ soak=${2:-1800}
 here=$(dirname "$(realpath "$0")")
 table=$(mktemp) log=$(mktemp)
 trap 'rm -f "$table" "$log"' EXIT
-export OPENBLAS_NUM_THREADS=1
 status=0
 
 part() { # name command…: adds the lines "… N tries, N failures" of a command to the table

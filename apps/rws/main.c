@@ -123,7 +123,8 @@ static void tell(const char *sentence)
     if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", sentence);
 }
 
-int main(int argc, char **argv)
+/* Exported: where the program is installed for any processor it is a shared library (lib/levels). */
+__attribute__((visibility("default"))) int main(int argc, char **argv)
 {
     rws_error err = {{0}};
     /* A caller that ignores the ends of its children hands this down, and then no child has an exit status. */

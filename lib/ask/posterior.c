@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "store/checkpoint.h"
 #include "program/plugin.h"
-#include "tensor/blas.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -168,7 +167,6 @@ bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 /* NULL with a sentence without memory. */
 static idle *engine_take(rws_posterior *p, rws_error *err)
 {
-    if (rws_blas_claim(1, err) != RWS_OK) return NULL;
     pthread_mutex_lock(&p->lock);
     idle *e = p->engines;
     if (e) p->engines = e->next;
@@ -178,7 +176,6 @@ static idle *engine_take(rws_posterior *p, rws_error *err)
         e = NULL;
     }
     if (e) return e;
-    rws_blas_unclaim(1);
     rws_no_memory(err, "an engine");
     return NULL;
 }
@@ -189,7 +186,6 @@ static void engine_give_back(rws_posterior *p, idle *e)
     e->next = p->engines;
     p->engines = e;
     pthread_mutex_unlock(&p->lock);
-    rws_blas_unclaim(1);
 }
 
 /* ---- asking */

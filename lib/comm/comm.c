@@ -430,7 +430,8 @@ static bool own_folder(char *out, size_t room)
     }
     const char *slash = strrchr(file, '/');
     if (!slash) return false;
-    return snprintf(out, room, "%.*s", (int)(slash - file), file) < (int)room;
+    const char *level = strstr(file, "/glibc-hwcaps/"); /* a folder of the library for one level of processors */
+    return snprintf(out, room, "%.*s", (int)((level ? level : slash) - file), file) < (int)room;
 }
 
 /* The carrier is beside the program or the library, or where `make install` puts it. */

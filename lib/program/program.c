@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "program/plugin.h"
-#include "tensor/gemm.h"
 
 #include <limits.h>
 #include <string.h>
@@ -135,7 +134,6 @@ rws_status rws_program_choose(rws_program *p, const rws_config *config, const rw
     *p = (rws_program){.model = model};
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration (NULL).");
     p->config = *config;
-    RWS_TRY(rws_gemm_init(err));
     RWS_TRY(choose_model(p, err));
     return choose_estimator(p, err);
 }

@@ -4,9 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Weak: programs without OpenBLAS (tests of files) have no kernels to name. */
-char *openblas_get_corename(void) __attribute__((weak));
-
 void rws_machine_build(char out[static RWS_MACHINE_SIZE])
 {
 #if defined(__clang__)
@@ -57,7 +54,5 @@ void rws_machine_cpu(char out[static RWS_MACHINE_SIZE])
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)
         if (features[i].is_there) n += (size_t)sprintf(out + n, "%s%s", n ? " " : "", features[i].name);
 #endif
-    if (openblas_get_corename)
-        snprintf(out + n, RWS_MACHINE_SIZE - n, "%sOpenBLAS %.30s", n ? ", " : "", openblas_get_corename());
 #endif
 }

@@ -9,8 +9,7 @@ enum { RWS_MACHINE_SIZE = 128 }; /* bytes of a description, with its end */
  * a portable build. */
 void rws_machine_build(char out[static RWS_MACHINE_SIZE]);
 
-/* Vector features of the processor, by which libm chooses its functions, and the kernels that OpenBLAS has chosen:
- * "avx2 fma avx512f, OpenBLAS SkylakeX". The bits of a portable build do not depend on them: "any". */
+/* Vector features of the processor, by which libm chooses its functions: "avx2 fma avx512f". The bits of a portable build do not depend on them: "any". */
 void rws_machine_cpu(char out[static RWS_MACHINE_SIZE]);
 
 #endif

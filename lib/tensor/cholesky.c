@@ -1,5 +1,5 @@
-/* cholesky.c - the Cholesky factor of a symmetric matrix and solutions of triangular systems. Both compute in double, by
- * LAPACK (OpenBLAS) and by substitution, and round at the end: matrices of Gaussian processes are nearly singular.
+/* cholesky.c - the Cholesky factor of a symmetric matrix and solutions of triangular systems. Both compute in double
+ * and round at the end: matrices of Gaussian processes are nearly singular.
  *
  * Only the lower triangle of an input is read, and only the lower triangle gets a gradient. A matrix that is made by
  * symmetric arithmetic has then the same total derivative as one whose two halves share the gradient.
@@ -8,14 +8,9 @@
 #include "tensor/rows.h"
 #include "tensor/tangent.h"
 
-#include <cblas.h>
 #include <string.h>
 
-/* ---- the triangular operations of LAPACK and BLAS, on n x n matrices in rows */
-
-#ifdef RWS_PORTABLE
-
-/* Plain loops: OpenBLAS chooses its kernels by the processor. */
+/* ---- triangular operations on n x n matrices in rows */
 
 /* Factor of the lower triangle of a, over it. Returns 0, or the number of the first row whose pivot is not above 0. */
 static int factor_lower(double *a, size_t n)
@@ -64,39 +59,6 @@ static void solve_right(const double *l, size_t n, double *z)
     }
 }
 
-#else
-
-/* LAPACK: A = U^T U, in columns. The upper triangle in columns is the lower triangle in rows. */
-void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
-
-static int factor_lower(double *a, size_t n)
-{
-    const int order = (int)n;
-    int       info = 0;
-    dpotrf_("U", &order, a, &order, &info);
-    return info;
-}
-
-static void multiply_transposed(const double *l, size_t n, double *z)
-{
-    const int order = (int)n;
-    cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, order, order, 1, l, order, z, order);
-}
-
-static void solve_transposed(const double *l, size_t n, double *z)
-{
-    const int order = (int)n;
-    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, order, order, 1, l, order, z, order);
-}
-
-static void solve_right(const double *l, size_t n, double *z)
-{
-    const int order = (int)n;
-    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, order, order, 1, l, order, z, order);
-}
-
-#endif
-
 static size_t side(int size)
 {
     return (size_t)lrint(sqrt((double)size));
@@ -112,7 +74,7 @@ static int factor(const float *a, size_t n, double *work)
         for (size_t j = 0; j < n; j++) work[i * n + j] = j <= i ? (double)a[i * n + j] : 0;
     int info = factor_lower(work, n);
     for (size_t i = 0; i < n && !info; i++)
-        if (!isfinite(work[i * (n + 1)])) info = (int)i + 1; /* a NaN passes LAPACK's comparison */
+        if (!isfinite(work[i * (n + 1)])) info = (int)i + 1; /* infinity passes the comparison */
     return info;
 }
 

@@ -1,16 +1,11 @@
 /* gemm.h - matrix products, row-major, single precision, one thread.
  *
- * Kernels of this room compute what is small or thin; OpenBLAS computes the rest. In a portable build (-Dportable=true) the
- * kernels of this room compute everything.
+ * Products are computed on the thread that calls; they take no memory.
  */
 #ifndef RWS_TENSOR_GEMM_H
 #define RWS_TENSOR_GEMM_H
 
 #include "rws.h"
-
-/* Must be called once before any product. Sets OpenBLAS to one thread. Fails with a sentence if OpenBLAS is its serial
- * build, whose answers are wrong when two threads call it. */
-rws_status rws_gemm_init(rws_error *err);
 
 /* C[m,n] = S + A[m,k] B[k,n]. The rows of the summand S begin at `from` and are `step` numbers apart. S may be C itself
  * (from c, step ldc), one row for all rows of C (a bias: step 0), or zero (from NULL). */

@@ -4,7 +4,6 @@
 #include "base/quote.h"
 #include "store/checkpoint.h"
 #include "train/given.h"
-#include "tensor/blas.h"
 
 #include <glib.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@ void rws_trainer_free(rws_trainer *t)
 {
     if (!t) return;
     rws_pool_free(t->pool);
-    rws_blas_unclaim(t->n_claimed);
     for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
     for (int i = 0; i < t->n_shards && t->shards; i++) {
         free(t->shards[i].gradient);
@@ -156,8 +154,6 @@ static rws_status make_engines(rws_trainer *t, rws_error *err)
     for (int i = 0; i < t->program.method.estimator->n_phases; i++)
         t->engine_per_shard |= t->program.method.estimator->phases[i].extend != NULL;
     const int own = t->ranks.end - t->ranks.first, n = t->engine_per_shard && own > c->threads ? own : c->threads;
-    RWS_TRY(rws_blas_claim(c->threads, err));
-    t->n_claimed = c->threads;
     t->engines = calloc((size_t)n, sizeof *t->engines);
     while (t->engines && t->n_engines < n && (t->engines[t->n_engines] = engine_new(t))) t->n_engines++;
     return t->n_engines == n ? rws_pool_new(c->threads, &t->pool, err) : rws_no_memory(err, "engines");

@@ -70,7 +70,6 @@ struct rws_trainer {
     rws_pool               *pool;
     rws_engine            **engines; /* one per thread, or one per shard if something needs what an engine holds */
     int                     n_engines;
-    int                     n_claimed; /* threads in rws_blas_claim */
     bool                    engine_per_shard;
     bool                    defers; /* products of weights are added slice by slice; needs an engine per shard */
     rws_param_slice        *slices;

@@ -9,7 +9,7 @@ shift
 ninja -C "$build" rws examples/dp.so examples/sequences.so examples/sticks.so tests/toy.so \
     "$(ninja -C "$build" -t targets all | sed -n 's/^\(python\/rws\/_rws\.[^:]*\.so\):.*/\1/p')" >/dev/null
 cd "$root/python/tests"
-export PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH="$build/python"
+export PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$build/python"
 export RWS_PROGRAM="$build/rws" RWS_TESTS_ROOT="$root" RWS_TESTS_BUILD="$build"
 [ $# -gt 0 ] || set -- $(ls test_*.py | sed 's/\.py$//')
 for name; do

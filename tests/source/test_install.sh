@@ -12,7 +12,7 @@ root=$work/root
 meson install -C "$build" --no-rebuild --quiet --destdir "$root" >out 2>err
 report $? "meson install"
 prefix=$root$(sed -n 's/^prefix=//p' "$build/meson-private/rws.pc")
-library=$(dirname "$(find "$prefix" -name librws.so)")
+library=$(dirname "$(find "$prefix" -name librws.so ! -path "*/glibc-hwcaps/*")")
 rws=$prefix/bin/rws
 for header; do
     [ -f "$prefix/include/$header" ]
@@ -30,6 +30,22 @@ done
 report $? "with the script that fetches a corpus"
 [ -z "$(find "$root" -name '*test*' -o -name '*.so' ! -name 'librws.so*' ! -name 'librws-*.so' ! -path '*/rws/examples/*')" ]
 report $? "no test is"
+
+# Installed for any x86-64: the program takes the build for the highest level of the processor, and lower ones if features are
+# hidden from the loader; their metrics agree.
+if [ -d "$library/glibc-hwcaps" ]; then
+    for one in x86-64-v4:-ERMS x86-64-v3:-AVX512F rws/librws-program.so:-AVX512F,-AVX2; do
+        level=${one%:*} mask=glibc.cpu.hwcaps=${one#*:}
+        [ "$level" != x86-64-v4 ] || grep -qw avx512vl /proc/cpuinfo || continue
+        [ "$level" != x86-64-v3 ] || grep -qw avx2 /proc/cpuinfo || continue
+        GLIBC_TUNABLES=$mask LD_TRACE_LOADED_OBJECTS=1 "$rws" | grep -q "librws-program.so.*$level"
+        report $? "the program takes $level"
+        GLIBC_TUNABLES=$mask "$rws" train air -k 4 -b 8 --eval-data 20 --pictures 0 --set images=blocks -n 3 --json -t 2 >out 2>err &&
+            sed -n 's/.*"log_evidence":\(-[0-9]*\)[.].*/\1/p' out >evidence.new && { [ -f evidence ] || cp evidence.new evidence; } &&
+            [ -s evidence ] && cmp evidence evidence.new
+        report $? "and trains to the same metrics"
+    done
+fi
 
 # Everything below sees the installed files and none of the tree's.
 PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root

@@ -1,10 +1,6 @@
-/* flavour.c - prints what the bits of a run depend on besides its seed: compiler, vector width, BLAS kernels, libm. A
- * portable build does not depend on kernels that are chosen by the processor. */
+/* flavour.c - prints what the bits of a run depend on besides its seed: compiler, vector width, libm. */
 #include <gnu/libc-version.h>
 #include <stdio.h>
-
-char *openblas_get_corename(void);
-char *openblas_get_config(void);
 
 int main(void)
 {
@@ -21,11 +17,8 @@ int main(void)
     printf(" neon");
 #endif
 #if defined(RWS_PORTABLE)
-    printf(" portable glibc-%s\n", gnu_get_libc_version());
-#else
-    char version[32] = "?";
-    sscanf(openblas_get_config(), "OpenBLAS %31s", version);
-    printf(" openblas-%s-%s glibc-%s\n", version, openblas_get_corename(), gnu_get_libc_version());
+    printf(" portable");
 #endif
+    printf(" glibc-%s\n", gnu_get_libc_version());
     return 0;
 }

@@ -49,7 +49,7 @@ try() { # name command that the program is started by
     timeout -k 1 60 "$@" "$rws" train gmm -k 2 -n 20 --threads 2 --out folder/new >out 2>err
     judge $? "train, $name"
     timeout -k 1 60 "$@" "$rws" train pcfg -b 8 -k 2 -n 1 --eval-data 8 --threads 2 >out 2>err
-    judge $? "train with products of OpenBLAS, $name"
+    judge $? "train a grammar, $name"
     timeout -k 1 60 "$@" "$rws" eval mine >out 2>err
     judge $? "eval, $name"
     timeout -k 1 60 "$@" "$rws" infer mine 3 >out 2>err

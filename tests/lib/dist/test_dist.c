@@ -1,6 +1,5 @@
 /* test_dist.c - the mechanism of distributions: draws that do not depend on their company, parameters that are not allowed,
  * what is impossible, and the special draws of defensive, Gumbel and relaxed passes. */
-#include "gemm_ready.h"
 #include "families.h"
 
 #include <stdio.h>
@@ -868,5 +867,5 @@ int main(void)
         cmocka_unit_test(mixtures_of_whole_numbers),
         cmocka_unit_test(mixtures_that_do_not_fit),
     };
-    return cmocka_run_group_tests_name("dist", tests, gemm_ready, NULL);
+    return cmocka_run_group_tests_name("dist", tests, NULL, NULL);
 }

@@ -148,11 +148,6 @@ static rws_status save(const void *context, double *result, rws_error *err)
 
 int main(int argc, char **argv)
 {
-    /* With threads of its own, BLAS allocates when it likes; it reads this when it is loaded. */
-    if (!getenv("OPENBLAS_NUM_THREADS")) {
-        setenv("OPENBLAS_NUM_THREADS", "1", 1);
-        execv("/proc/self/exe", argv);
-    }
     if (getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), "vgpreload")) {
         puts("skipped: valgrind has an allocator of its own.");
         return 77;

@@ -1,0 +1,1 @@
+/* program.c - nothing: main is in librws-program.so (lib/levels/meson.build). */
