@@ -336,7 +336,8 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     t->n_test = t->setup.n_test && t->setup.n_test < c->n_test ? t->setup.n_test : c->n_test;
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
-    t->grad_snr = is_set(t, "grad_snr");
+    const char *draws = rws_setup_given(&t->setup, "grad_snr");
+    t->grad_snr = draws ? (int)g_ascii_strtod(draws, NULL) : 0;
     RWS_TRY(rws_given_open(t, err));
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));
