@@ -89,7 +89,7 @@ struct rws_trainer {
     rws_error               batch_error;
     uint64_t                data_hash[2]; /* by split; 0 until rws_trainer_hash_data */
     struct rws_batch_given *given;        /* choices that are given for the batch (given.c); NULL: there are none */
-    int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
+    int              n_test;   /* test data of an evaluation: as many as the configuration says, if there are as many */
     bool             std_ref;  /* settings about metrics of gradients */
     int              grad_snr; /* 0: no ratios; 1: of ten draws; more: of so many */
     const char      *metric_names[RWS_MAX_METRICS];
