@@ -27,6 +27,7 @@ typedef struct {
     double         low, high; /* an end that is NaN comes from the data, and so do both if low == high */
     const double  *ticks;     /* labelled ticks at just these values (K = 2, 5, 10, 20); NULL to choose nice ones */
     int            n_ticks;
+    bool robust; /* of a chart's y axis: curves far from the middle half leave the range, and a mark says so */
 } rws_axis;
 
 /* The extent of the values that have a place. */

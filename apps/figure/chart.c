@@ -108,6 +108,42 @@ static void add_x(rws_extent *extent, bool *marks, const rws_panel *panel)
     }
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Values more than three widths of the middle half away from it do not stretch a robust axis, if there are enough to tell. */
+static rws_status find_fences(const rws_panel *panel, double fences[2], rws_error *err)
+{
+    enum { ENOUGH = 8 };
+    int n = 0;
+    for (int c = 0; c < panel->n_curves; c++) n += panel->curves[c].n;
+    double *values = malloc(((size_t)n + 1) * sizeof *values);
+    if (!values) return rws_no_memory(err, "the values of a chart");
+    n = 0;
+    for (int c = 0; c < panel->n_curves; c++)
+        for (int i = 0; i < panel->curves[c].n; i++)
+            if (isfinite(panel->curves[c].y[i])) values[n++] = panel->curves[c].y[i];
+    qsort(values, (size_t)n, sizeof *values, ascending);
+    const double low = n ? values[n / 4] : 0, high = n ? values[n - 1 - n / 4] : 0;
+    fences[0] = n < ENOUGH ? -INFINITY : low - 3 * (high - low);
+    fences[1] = n < ENOUGH ? INFINITY : high + 3 * (high - low);
+    free(values);
+    return RWS_OK;
+}
+
+/* Removes from the extent what lies beyond the fences. */
+static void keep_within(rws_extent *extent, const rws_panel *panel, const double fences[2])
+{
+    *extent = rws_extent_empty();
+    for (int c = 0; c < panel->n_curves; c++)
+        for (int i = 0; i < panel->curves[c].n; i++)
+            if (panel->curves[c].y[i] >= fences[0] && panel->curves[c].y[i] <= fences[1])
+                rws_extent_add(extent, panel->curves[c].y[i]);
+}
+
 static void add_y(rws_extent *core, rws_extent *fringe, const rws_panel *panel)
 {
     for (int c = 0; c < panel->n_curves; c++) {
@@ -141,6 +177,12 @@ static rws_status find_ranges(plan *p, rws_error *err)
             }
             add_y(&core, &fringe, panel_at(chart, row, column));
             if (!chart->own_y && column + 1 < chart->n_columns) continue;
+            if (chart->own_y && y_axis(chart, row, column)->robust) {
+                double fences[2] = {0};
+                RWS_TRY(find_fences(panel_at(chart, row, column), fences, err));
+                keep_within(&core, panel_at(chart, row, column), fences);
+                fringe = rws_extent_empty();
+            }
             rws_range range;
             RWS_TRY(rws_axis_range(y_axis(chart, row, column), &core, &fringe, 0.05, &range, err));
             for (int c = chart->own_y ? column : 0; c <= column; c++) p->y[row * chart->n_columns + c].range = range;
@@ -466,6 +508,27 @@ static void draw_marks(const plan *p, int column, const scale *y, rws_box box, c
     }
 }
 
+/* A triangle at the edge where a curve is beyond it for the last time. */
+static void draw_leaving(const plan *p, int column, const scale *y, rws_box box, const rws_curve *curve)
+{
+    cairo_t     *cairo = rws_canvas_cairo(p->canvas);
+    const double size = 3.5;
+    double       x = NAN, up = NAN;
+    for (int i = 0; i < curve->n; i++) {
+        const double place = rws_range_place(y->range, curve->y[i]);
+        if (place < 0 || place > 1) x = at_x(p, column, box, curve->x[i]), up = place;
+    }
+    if (isnan(x)) return;
+    const double edge = up < 0 ? box.y + box.height : box.y, tip = up < 0 ? edge - 1 : edge + 1;
+    const double back = up < 0 ? tip - 1.6 * size : tip + 1.6 * size;
+    cairo_move_to(cairo, x, tip);
+    cairo_line_to(cairo, x - size, back);
+    cairo_line_to(cairo, x + size, back);
+    cairo_close_path(cairo);
+    rws_canvas_colour(p->canvas, rws_style_find(curve->method)->colour, 1);
+    cairo_fill(cairo);
+}
+
 static bool is_empty(const rws_panel *panel)
 {
     for (int c = 0; c < panel->n_curves; c++) {
@@ -509,6 +572,8 @@ static void draw_panel(const plan *p, int row, int column, rws_box box)
     for (int c = 0; c < panel->n_curves; c++) draw_line(p, column, y, box, &panel->curves[c]);
     cairo_restore(cairo);
     for (int c = 0; c < panel->n_curves; c++) draw_marks(p, column, y, box, &panel->curves[c]);
+    for (int c = 0; c < panel->n_curves && y_axis(chart, row, column)->robust; c++)
+        draw_leaving(p, column, y, box, &panel->curves[c]);
 }
 
 static void draw_names(const plan *p, int row, rws_box box)
@@ -614,24 +679,27 @@ static rws_status draw(plan *p, const char *path, rws_error *err)
 {
     const rws_chart *chart = p->chart;
     double           page = chart->width > 0 ? chart->width : RWS_PAGE_WIDTH;
-    double           title_height = 0, x_label = 0;
+    double           title_height = 0, note_height = 0, x_label = 0;
     rws_text         title = {.size = RWS_SIZE_TITLE, .bold = true, .colour = RWS_INK, .wrap = page - 40};
     RWS_TRY(lay_out(p, page, path, err));
 
     rws_legend legend = {0};
     if (!p->names_at_ends && chart->names != RWS_NAMES_NONE)
         legend = rws_legend_fit(p->canvas, p->keys, p->n_keys, page - 2 * EDGE);
+    const rws_text note = {.size = RWS_SIZE_TICK, .colour = RWS_GREY, .wrap = page - 40};
     if (chart->title) rws_canvas_measure(p->canvas, chart->title, &title, NULL, &title_height);
+    if (chart->note) rws_canvas_measure(p->canvas, chart->note, &note, NULL, &note_height);
     for (int column = 0; column < chart->n_columns; column++) {
         char text[256];
         if (rws_axis_caption(&chart->x[column], text, sizeof text)[0]) x_label = p->label_height + LABEL_GAP - 2;
     }
-    double top =
-        EDGE + (chart->title ? title_height + TITLE_GAP : 0) + (legend.n_rows ? legend.height + LEGEND_GAP : 0);
+    double top = EDGE + (chart->title ? title_height + note_height + TITLE_GAP : 0) +
+                 (legend.n_rows ? legend.height + LEGEND_GAP : 0);
     double labels_end = place_rows(p, top) + TICK_ROOM + p->tick_height;
     RWS_TRY(rws_canvas_page(p->canvas, page, labels_end + x_label + EDGE, chart->title, err));
 
     if (chart->title) rws_canvas_text(p->canvas, page / 2, EDGE, 0.5, 0, chart->title, &title);
+    if (chart->note) rws_canvas_text(p->canvas, page / 2, EDGE + title_height, 0.5, 0, chart->note, &note);
     if (legend.n_rows) {
         /* Over the panels if it is no wider than they are, else over the page. */
         double panels = p->left[chart->n_columns - 1] + p->width[chart->n_columns - 1] - p->left[0];

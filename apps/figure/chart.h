@@ -30,6 +30,7 @@ typedef enum {
 
 typedef struct {
     const char      *title; /* above everything, and in the file's metadata; NULL for none */
+    const char      *note;  /* one line below it, in small type; NULL for none */
     int              n_rows, n_columns;
     const rws_panel *panels; /* [n_rows][n_columns] */
     const rws_axis  *x;      /* [n_columns] */

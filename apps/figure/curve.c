@@ -4,7 +4,7 @@
 
 rws_curve rws_gathered_curve(const rws_gathered *g, const char *method)
 {
-    const bool band = g->n_runs > 1;
+    const bool band = g->n_runs > 2;
     return (rws_curve){.method = method,
                        .n = g->n,
                        .x = g->x,

@@ -21,6 +21,7 @@ const rws_experiment rws_experiment_air_code = {
     .code = true,
     .sweep = sweep,
     .quick = quick,
+    .iterations = 2000000,
     .middle = middle,
     .order = rws_air_order,
     .rate_stays = true,

@@ -13,7 +13,7 @@
 #define FILLED 0.9       /* share of the hours that is planned: runs at the same time slow each other down */
 #define LEAST_SHARE 1e-3 /* of the iterations */
 
-enum { DECIDING = 5, MOST_WORDS = 256, LEAST_FINAL = 100, LINE = 4096, MOST_SEEDS = 1000 };
+enum { DECIDING = RWS_LEAST_SEEDS, MOST_WORDS = 256, LEAST_FINAL = 100, LINE = 4096, MOST_SEEDS = 1000 };
 
 static rws_status no_memory(rws_error *err)
 {
@@ -403,11 +403,7 @@ static rws_status describe(const rws_budget *b, const rws_experiment *e, const c
             fprintf(out, " iterations) takes %.3g hours.\n", hours[2]);
         }
         put_kinds(out, all, some);
-        if (y.most_seeds < DECIDING)
-            fprintf(out,
-                    "\nFewer than %d seeds decide no claim about a single K; claims about all K may still be decided, "
-                    "by the pairs of all K together or by a trend.\n",
-                    DECIDING);
+        if (y.most_seeds < DECIDING) fprintf(out, "\nFewer than %d seeds decide no claim.\n", DECIDING);
     }
     if (status == RWS_OK && !(*what = rws_text_end(&text))) status = no_memory(err);
     rws_sweep_free(some);

@@ -5,9 +5,9 @@
  *
  *     sweep, price of each run, hours -> [budget] -> a smaller sweep, and what it left out
  *
- * What a choice loses, in halvings of the iterations: a half for each halving of the seeds down to five, because five
- * decide at RWS_LEVEL; three more below five; one for each K that is left out, and four more if only one K remains. An
- * experiment of fewer than five seeds loses one for each halving of the seeds.
+ * What a choice loses, in halvings of the iterations: a half for each halving of the seeds down to three, because
+ * three can decide; three more below three; one for each K that is left out, and four more if only one K remains. An
+ * experiment of fewer than three seeds loses one for each halving of the seeds.
  */
 #ifndef RWS_PAPER_BUDGET_H
 #define RWS_PAPER_BUDGET_H

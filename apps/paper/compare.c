@@ -3,19 +3,14 @@
 #include "figure/style.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SEEDS = 20, LAST = 10 };
+enum { LAST = 10, NAME = 48 };
 
 /* ---- one number for each seed */
-
-typedef struct {
-    int    n;
-    int    seed[MOST_SEEDS];
-    double value[MOST_SEEDS];
-} sample;
 
 /* The standard deviation of the second half of a curve about the line through it. */
 static double wobble(const rws_history *h)
@@ -37,258 +32,133 @@ static double wobble(const rws_history *h)
     return sqrt(squares / (n - 2));
 }
 
+/* A run of which only the end is kept has one value, which is neither its first nor one on the way. */
 static double value_of(const rws_result *r, rws_quantity a)
 {
     const rws_history *h = rws_result_history(r, a.metric);
     if (!h || h->n == 0) return NAN;
-    if (a.moment == RWS_AT_START) return h->values[0];
-    if (a.moment == RWS_AT_TENTH) return h->values[h->n / 10];
-    if (a.moment == RWS_AT_THIRD) return h->values[h->n / 3];
-    if (a.moment == RWS_WOBBLE) return wobble(h);
-    if (a.moment == RWS_TYPICAL) return rws_quartiles_of(h->values, h->n).median;
+    switch (a.moment) {
+    case RWS_AT_START: return h->n > 1 ? h->values[0] : NAN;
+    case RWS_AT_TENTH: return h->n > 1 ? h->values[h->n / 10] : NAN;
+    case RWS_AT_THIRD: return h->n > 1 ? h->values[h->n / 3] : NAN;
+    case RWS_AT_LAST: return h->n > 1 ? h->values[h->n - 1] : NAN;
+    case RWS_WOBBLE: return wobble(h);
+    default: break;
+    }
     const int first = h->n > LAST ? h->n - LAST : 0;
     double    total = 0;
     for (int i = first; i < h->n; i++) total += h->values[i];
     return total / (h->n - first);
 }
 
-static sample sample_of(const rws_query *q, rws_quantity a)
+static int place_of(const rws_seed_values *s, int seed)
+{
+    int i = 0;
+    while (i < s->n && s->seed[i] != seed) i++;
+    return i;
+}
+
+rws_seed_values rws_seed_values_of(const rws_query *q, rws_quantity a)
 {
     const rws_query_own other[] = {{a.method, a.key, a.value}, {0}};
-    const rws_query     own = {q->results, q->where, a.key ? other : q->own, q->starved};
-    int                 n;
-    const rws_result  **runs = rws_query_runs(&own, a.method, a.K, &n);
-    sample              s = {0};
-    for (int i = 0; i < n && s.n < MOST_SEEDS; i++) {
+    rws_query           own = *q;
+    if (a.key) own.own = other;
+    int                n, runs_of[RWS_MOST_SEEDS] = {0};
+    const rws_result **runs = rws_query_runs(&own, a.method, a.K == RWS_MEAN_K ? 0 : a.K, &n);
+    rws_seed_values    s = {0};
+    for (int i = 0; i < n; i++) {
         const char  *seed = rws_result_get(runs[i], "seed");
         const double value = value_of(runs[i], a);
-        if (!seed || isnan(value)) continue;
-        s.seed[s.n] = atoi(seed);
-        s.value[s.n++] = value;
+        const int    at = seed ? place_of(&s, atoi(seed)) : RWS_MOST_SEEDS;
+        if (at == RWS_MOST_SEEDS || isnan(value)) continue;
+        if (at == s.n) s.seed[s.n++] = atoi(seed);
+        s.value[at] += (value - s.value[at]) / ++runs_of[at];
     }
     free(runs);
+    const double median = rws_quartiles_of(s.value, s.n).median;
+    for (int i = 0; i < s.n && a.moment == RWS_FROM_MEDIAN; i++) s.value[i] = fabs(s.value[i] - median);
     return s;
 }
 
-double *rws_quantity_values(const rws_query *q, rws_quantity a, int *n)
-{
-    const sample s = sample_of(q, a);
-    double      *values = rws_query_alloc(q, s.n, sizeof *values);
-    *n = values ? s.n : 0;
-    if (values) memcpy(values, s.value, (size_t)s.n * sizeof *values);
-    return values;
-}
+/* ---- Student's distribution */
 
-double rws_quantity_median(const rws_query *q, rws_quantity a)
+/* The probability between -t and t is a finite sum in the cosine of atan(t / sqrt(n)). */
+double rws_student(double t, int n)
 {
-    const sample s = sample_of(q, a);
-    return rws_quartiles_of(s.value, s.n).median;
-}
-
-/* ---- tests */
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The sums of n differences under all 2^n choices of signs, in ascending order. */
-static void sums_of_signs(const double *differences, int n, double *sums)
-{
-    size_t size = 1;
-    sums[0] = 0;
-    for (int i = 0; i < n; i++, size *= 2)
-        for (size_t k = 0; k < size; k++) {
-            sums[size + k] = sums[k] - differences[i];
-            sums[k] += differences[i];
-        }
-    qsort(sums, size, sizeof *sums, ascending);
-}
-
-/* A sum over all differences is one over the first half and one over the second: while those of the first half rise,
- * fewer and fewer of the second half keep the total below. */
-double rws_signs_below(const double *differences, int n)
-{
-    const size_t n_left = (size_t)1 << n / 2, n_right = (size_t)1 << (n - n / 2);
-    double      *left = malloc((n_left + n_right) * sizeof *left), *right = left + n_left;
-    double       limit = 0, size = 0, below = 0;
-    if (!left) return NAN;
-    for (int i = 0; i < n; i++) limit += differences[i], size += fabs(differences[i]);
-    limit += 1e-12 * size;
-    sums_of_signs(differences, n / 2, left);
-    sums_of_signs(differences + n / 2, n - n / 2, right);
-    for (size_t l = 0, r = n_right; l < n_left; l++) {
-        while (r > 0 && left[l] + right[r - 1] > limit) r--;
-        below += (double)r;
+    const double angle = atan(t / sqrt(n)), c = cos(angle), s = sin(angle);
+    double       term = n % 2 ? c : 1, sum = 0;
+    for (int i = n % 2 ? 1 : 0; i <= n - 2; i += 2) {
+        sum += term;
+        term *= c * c * (i + 1) / (i + 2);
     }
-    free(left);
-    return below / ((double)n_left * (double)n_right);
+    const double between = n % 2 ? (angle + s * sum) * 2 / M_PI : s * sum;
+    return (1 + between) / 2;
 }
 
-/* Whether the differences lie below 0. */
-static rws_verdict judge(double *differences, int n, double *p)
+double rws_student_quantile(double chance, int n)
 {
-    const double below = n ? rws_signs_below(differences, n) : 1;
-    for (int i = 0; i < n; i++) differences[i] = -differences[i];
-    const double above = n ? rws_signs_below(differences, n) : 1;
-    *p = below > above ? above : below;
-    if (n == 0 || isnan(*p)) return RWS_UNKNOWN;
-    return *p >= RWS_LEVEL ? RWS_UNDECIDED : below < above ? RWS_HOLDS : RWS_FAILS;
+    double low = -1e6, high = 1e6;
+    for (int i = 0; i < 100; i++) {
+        const double middle = (low + high) / 2;
+        if (rws_student(middle, n) < chance) low = middle;
+        else high = middle;
+    }
+    return high;
 }
 
-static rws_compared compare(const rws_query *q, rws_finding *f, rws_quantity a, rws_quantity b, double limit,
-                            bool ratios)
+/* ---- comparisons */
+
+typedef struct {
+    double mean, error; /* of the mean */
+    int    n;
+} summary;
+
+static summary summarise(const double *x, int n)
 {
-    const sample x = sample_of(q, a), y = sample_of(q, b);
-    double       d[MOST_SEEDS], left[MOST_SEEDS], right[MOST_SEEDS];
-    rws_compared c = {0};
-    for (int i = 0; i < x.n; i++)
-        for (int j = 0; j < y.n; j++) {
-            if (x.seed[i] != y.seed[j]) continue;
-            left[c.seeds] = x.value[i];
-            right[c.seeds] = y.value[j];
-            d[c.seeds++] = ratios ? log(x.value[i] / (limit * y.value[j])) : x.value[i] - y.value[j] - limit;
-            break;
-        }
-    c.a = rws_quartiles_of(left, c.seeds).median;
-    c.b = rws_quartiles_of(right, c.seeds).median;
-    c.verdict = judge(d, c.seeds, &c.p);
-    rws_finding_seeds(f, c.seeds);
-    return c;
+    summary s = {.n = n};
+    for (int i = 0; i < n; i++) s.mean += x[i] / n;
+    for (int i = 0; i < n; i++) s.error += (x[i] - s.mean) * (x[i] - s.mean);
+    s.error = n > 1 ? sqrt(s.error / (n - 1) / n) : NAN;
+    return s;
 }
 
-rws_compared rws_less(const rws_query *q, rws_finding *f, rws_quantity a, double factor, rws_quantity b)
+/* The chance of a mean as far above the bound, if the bound were the truth. */
+static double chance_above(summary s, double bound)
 {
-    return compare(q, f, a, b, factor, true);
+    if (isinf(bound)) return bound < 0 ? 0 : 1;
+    if (s.error <= 1e-12 * fabs(s.mean)) return s.mean > bound ? 0 : s.mean < bound ? 1 : 0.5;
+    return rws_student((bound - s.mean) / s.error, s.n - 1);
 }
 
-rws_compared rws_below(const rws_query *q, rws_finding *f, rws_quantity a, double shift, rws_quantity b)
+static rws_comparison *next_item(rws_evidence *e, int seeds)
 {
-    return compare(q, f, a, b, shift, false);
+    rws_comparison *item = &e->items[e->n < RWS_MOST_ITEMS ? e->n++ : RWS_MOST_ITEMS - 1];
+    *item = (rws_comparison){.inside = NAN, .outside = NAN, .seeds = seeds, .group = e->n_groups};
+    return item;
 }
 
-/* ---- all K together */
-
-rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
-                        double factor)
+static rws_comparison *add_mean(rws_evidence *e, summary s, double low, double high)
 {
-    double       d[RWS_MOST_PAIRS] = {0}, left[RWS_MOST_PAIRS] = {0}, right[RWS_MOST_PAIRS] = {0};
-    rws_compared c = {0};
-    for (int k = 0; k < n; k++) {
-        const sample x = sample_of(q, a[k]), y = sample_of(q, b[k]);
-        int          pairs = 0;
-        for (int i = 0; i < x.n; i++)
-            for (int j = 0; j < y.n; j++) {
-                if (x.seed[i] != y.seed[j]) continue;
-                pairs++;
-                if (c.seeds == RWS_MOST_PAIRS) continue;
-                left[c.seeds] = x.value[i];
-                right[c.seeds] = y.value[j];
-                d[c.seeds++] = factor > 0 ? log(x.value[i] / (factor * y.value[j])) : x.value[i] - y.value[j];
-            }
-        rws_finding_seeds(f, pairs);
-    }
-    c.a = rws_quartiles_of(left, c.seeds).median;
-    c.b = rws_quartiles_of(right, c.seeds).median;
-    c.verdict = judge(d, c.seeds, &c.p);
-    return c;
+    rws_comparison *item = next_item(e, s.n);
+    if (s.n < RWS_LEAST_SEEDS) return item;
+    const double above_low = chance_above(s, low), above_high = chance_above(s, high);
+    item->inside = fmax(above_low, 1 - above_high);
+    item->outside = fmin(1 - above_low, above_high);
+    return item;
 }
 
-void rws_below_at_every_K(const rws_query *q, rws_finding *f, const char *a, const char *b, const char *metric,
-                          rws_moment moment, bool ratios)
+static void put(rws_comparison *item, const char *format, va_list args)
 {
-    const rws_particles p = rws_query_particles(q);
-    const char         *left = rws_style_name(a), *right = rws_style_name(b);
-    rws_quantity        x[RWS_MOST_K], y[RWS_MOST_K];
-    rws_compared        c[RWS_MOST_K];
-    bool                few = false, agree = true;
-    for (int k = 0; k < p.n; k++) {
-        x[k] = (rws_quantity){a, p.K[k], metric, moment};
-        y[k] = (rws_quantity){b, p.K[k], metric, moment};
-        c[k] = ratios ? rws_less(q, f, x[k], 1, y[k]) : rws_below(q, f, x[k], 0, y[k]);
-        few = few || c[k].seeds < 5;
-        agree = agree && c[k].a < c[k].b;
-    }
-    for (int k = 0; k < p.n; k++) {
-        char ratio[32] = "";
-        if (ratios) snprintf(ratio, sizeof ratio, ", ratio %.2f", c[k].a / c[k].b);
-        rws_finding_add(f, few && c[k].seeds ? RWS_HOLDS : c[k].verdict, "K = %d: %s %.5g, %s %.5g%s (p = %.2g)",
-                        p.K[k], left, c[k].a, right, c[k].b, ratio, c[k].p);
-    }
-    if (!few || p.n == 0) return;
-    const rws_compared all = rws_pooled(q, f, x, y, p.n, ratios ? 1 : 0);
-    rws_finding_add(f, all.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : all.verdict,
-                    "%d pair%s of all K together (p = %.2g)", all.seeds, all.seeds == 1 ? "" : "s", all.p);
+    vsnprintf(item->text, sizeof item->text, format, args);
 }
 
-enum { MOST_L = 205 }; /* the largest sum of i * rank(i) for RWS_TREND_K numbers is 204 */
-
-/* counts[L] += orders of the ranks, from place `at` on, whose sum of (place + 1) * rank is L */
-static void count_orders(int *ranks, int at, int n, int L, double *counts)
+void rws_evidence_add(rws_evidence *e, const double *numbers, int n, double low, double high, const char *format, ...)
 {
-    if (at == n) {
-        counts[L]++;
-        return;
-    }
-    for (int i = at; i < n; i++) {
-        int keep = ranks[at];
-        ranks[at] = ranks[i], ranks[i] = keep;
-        count_orders(ranks, at + 1, n, L + (at + 1) * ranks[at], counts);
-        keep = ranks[at];
-        ranks[at] = ranks[i], ranks[i] = keep;
-    }
-}
-
-/* The values of a seed for all K; false if one is missing. */
-static bool values_of_seed(const sample *samples, int n, int seed, double *values)
-{
-    for (int k = 0; k < n; k++) {
-        bool found = false;
-        for (int i = 0; i < samples[k].n && !found; i++)
-            if (samples[k].seed[i] == seed) values[k] = samples[k].value[i], found = true;
-        if (!found) return false;
-    }
-    return true;
-}
-
-rws_trend rws_trend_of(const rws_query *q, rws_finding *f, rws_quantity a, const int *K, int n, int sign)
-{
-    sample    samples[RWS_TREND_K];
-    double    one[MOST_L] = {0}, all[MOST_SEEDS * MOST_L] = {1}, above = 0, below = 0, total = 0;
-    int       ranks[RWS_TREND_K], found = 0;
-    rws_trend t = {.verdict = RWS_UNKNOWN, .p = 1};
-    if (n < 2 || n > RWS_TREND_K) return t;
-    for (int k = 0; k < n; k++) {
-        a.K = K[k];
-        samples[k] = sample_of(q, a);
-        ranks[k] = k + 1;
-    }
-    count_orders(ranks, 0, n, 0, one);
-    for (int i = 0; i < samples[0].n; i++) {
-        double values[RWS_TREND_K];
-        if (!values_of_seed(samples, n, samples[0].seed[i], values)) continue;
-        for (int k = 0; k < n; k++) {
-            int rank = 1;
-            for (int j = 0; j < n; j++) rank += sign * values[j] < sign * values[k];
-            found += (k + 1) * rank;
-        }
-        double next[MOST_SEEDS * MOST_L] = {0};
-        for (int L = 0; L <= t.seeds * (MOST_L - 1); L++)
-            for (int m = 0; m < MOST_L && all[L] > 0; m++) next[L + m] += all[L] * one[m];
-        memcpy(all, next, sizeof all);
-        t.seeds++;
-    }
-    rws_finding_seeds(f, t.seeds);
-    if (t.seeds == 0) return t;
-    for (int L = 0; L < MOST_SEEDS * MOST_L; L++) {
-        total += all[L];
-        if (L >= found) above += all[L];
-        if (L <= found) below += all[L];
-    }
-    t.p = fmin(above, below) / total;
-    t.verdict = t.seeds < 2 || t.p >= RWS_LEVEL ? RWS_UNDECIDED : above < below ? RWS_HOLDS : RWS_FAILS;
-    return t;
+    va_list args;
+    va_start(args, format);
+    put(add_mean(e, summarise(numbers, n), low, high), format, args);
+    va_end(args);
+    e->n_groups++;
 }
 
 /* The chance that of n coins at least `least` show heads. */
@@ -299,9 +169,236 @@ static double at_least(int least, int n)
     return total;
 }
 
-rws_verdict rws_most(int fit, int n)
+void rws_evidence_most(rws_evidence *e, int fit, int n, const char *format, ...)
 {
-    if (n == 0) return RWS_UNKNOWN;
-    if (at_least(fit, n) < RWS_LEVEL) return RWS_HOLDS;
-    return at_least(n - fit, n) < RWS_LEVEL ? RWS_FAILS : RWS_UNDECIDED;
+    rws_comparison *item = next_item(e, n);
+    va_list         args;
+    va_start(args, format);
+    put(item, format, args);
+    va_end(args);
+    item->inside = at_least(fit, n);
+    item->outside = at_least(n - fit, n);
+    e->n_groups++;
+}
+
+/* ---- parts */
+
+/* Copies the word at *list and moves behind it; false at the end. */
+static bool next_word(const char **list, char *word)
+{
+    const char *at = *list ? *list + strspn(*list, " ") : "";
+    const int   n = (int)strcspn(at, " ");
+    snprintf(word, NAME, "%.*s", n, at);
+    *list = at + n;
+    return n > 0;
+}
+
+static bool is_ratio(const rws_part *p, const char *metric)
+{
+    if (p->moment == RWS_WOBBLE) return true;
+    return p->moment != RWS_FROM_MEDIAN && strcmp(metric, "truncated") != 0 && !strstr(metric, "log_evidence") &&
+           !strstr(metric, "kl");
+}
+
+static double scaled(double x, bool ratio)
+{
+    return ratio ? log(x > 0 ? x : 0) : x;
+}
+
+static double unscaled(double x, bool ratio)
+{
+    return ratio ? exp(x) : x;
+}
+
+static void name_of(rws_quantity a, char *name)
+{
+    snprintf(name, NAME, a.key ? "%s (%s)" : "%s", rws_style_name(a.method), a.value);
+}
+
+static void put_region(char *text, size_t size, double low, double high)
+{
+    if (isinf(low)) snprintf(text, size, "below %.3g", high);
+    else if (isinf(high)) snprintf(text, size, "above %.3g", low);
+    else snprintf(text, size, "within %.3g to %.3g", low, high);
+}
+
+/* Appends the mean of the comparison, its interval and what the claim says of it. */
+static void put_result(rws_comparison *item, const rws_part *p, summary s, const char *what, bool ratio)
+{
+    const size_t n = strlen(item->text), room = sizeof item->text - n;
+    char         region[48];
+    put_region(region, sizeof region, p->low, p->high);
+    if (s.n == 0) {
+        snprintf(item->text + n, room, "; no seed has all runs of it, claimed %s", region);
+        return;
+    }
+    if (s.n < RWS_LEAST_SEEDS) {
+        snprintf(item->text + n, room, "; %s %.3g, claimed %s (%d %s)", what, unscaled(s.mean, ratio), region, s.n,
+                 s.n == 1 ? "seed" : "seeds");
+        return;
+    }
+    const double half = s.error * rws_student_quantile(1 - RWS_LEVEL, s.n - 1);
+    snprintf(item->text + n, room, "; %s %.3g (%.3g to %.3g), claimed %s, p = %.2g", what, unscaled(s.mean, ratio),
+             unscaled(s.mean - half, ratio), unscaled(s.mean + half, ratio), region, fmin(item->inside, item->outside));
+}
+
+static double bound(const rws_part *p, double x, bool ratio)
+{
+    return isinf(x) || p->K == RWS_OVER_K ? x : scaled(x, ratio);
+}
+
+/* "p error, K = 20: " */
+static int put_head(char *text, size_t size, const char *metric, int K)
+{
+    int n = K > 0 ? snprintf(text, size, "%s, K = %d: ", metric, K) : snprintf(text, size, "%s: ", metric);
+    for (int i = 0; i < n && text[i] != ':'; i++)
+        if (text[i] == '_') text[i] = ' ';
+    return n;
+}
+
+/* Compares two quantities on the seeds that both have; b.method NULL: a with the constant. */
+static void compare(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a, rws_quantity b)
+{
+    const bool            ratio = is_ratio(p, a.metric);
+    const rws_seed_values x = rws_seed_values_of(q, a), y = b.method ? rws_seed_values_of(q, b) : x;
+    double                d[RWS_MOST_SEEDS], left[RWS_MOST_SEEDS], right[RWS_MOST_SEEDS];
+    int                   n = 0;
+    if (x.n == 0 && y.n == 0) return; /* an experiment may have fewer numbers of particles */
+    for (int i = 0; i < x.n; i++) {
+        const int k = place_of(&y, x.seed[i]);
+        if (k == y.n) continue;
+        left[n] = x.value[i];
+        right[n] = b.method ? y.value[k] : p->constant;
+        d[n] = scaled(left[n], ratio) - scaled(right[n], ratio);
+        n++;
+    }
+    const summary   s = summarise(d, n);
+    rws_comparison *item = add_mean(e, s, bound(p, p->low, ratio), bound(p, p->high, ratio));
+    char            name[NAME], other[NAME] = "constant";
+    name_of(a, name);
+    if (b.method) name_of(b, other);
+    if (p->K_right) snprintf(other, sizeof other, "K = %d", b.K);
+    const int at = put_head(item->text, sizeof item->text, a.metric, a.K);
+    if (n == 0) snprintf(item->text + at, sizeof item->text - (size_t)at, "%s and %s", name, other);
+    else
+        snprintf(item->text + at, sizeof item->text - (size_t)at, "%s %.4g, %s %.4g", name,
+                 rws_quartiles_of(left, n).median, other, rws_quartiles_of(right, n).median);
+    put_result(item, p, s, ratio ? "ratio" : "difference", ratio);
+}
+
+/* The slope over log K of each seed that has all K. */
+static void compare_slope(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a)
+{
+    const rws_particles K = rws_query_particles(q);
+    const bool          ratio = is_ratio(p, a.metric);
+    double              slopes[RWS_MOST_SEEDS] = {0}, middle = 0, width = 0;
+    int                 seen[RWS_MOST_SEEDS] = {0}, n = 0;
+    rws_seed_values     first = {0};
+    for (int k = 0; k < K.n; k++) middle += log(K.K[k]) / K.n;
+    for (int k = 0; k < K.n; k++) width += pow(log(K.K[k]) - middle, 2);
+    for (int k = 0; k < K.n; k++) {
+        a.K = K.K[k];
+        const rws_seed_values s = rws_seed_values_of(q, a);
+        if (k == 0) first = s;
+        for (int i = 0; i < s.n; i++) {
+            const int at = place_of(&first, s.seed[i]);
+            if (at == first.n) continue;
+            slopes[at] += (log(K.K[k]) - middle) / width * scaled(s.value[i], ratio);
+            seen[at]++;
+        }
+    }
+    for (int i = 0; i < first.n; i++)
+        if (seen[i] == K.n && K.n > 1) slopes[n++] = slopes[i];
+    const summary   s = summarise(slopes, n);
+    rws_comparison *item = add_mean(e, s, p->low, p->high);
+    char            name[NAME];
+    name_of(a, name);
+    const int at = put_head(item->text, sizeof item->text, a.metric, 0);
+    snprintf(item->text + at, sizeof item->text - (size_t)at, "%s%s", name,
+             p->moment == RWS_AT_START  ? " at the start"
+             : p->moment == RWS_AT_LAST ? " when trained"
+                                        : "");
+    put_result(item, p, s, ratio ? "power of K" : "slope over log K", false);
+}
+
+/* Compares the quantity with all that the part names on its right. */
+static void compare_right(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a)
+{
+    const char *methods = p->right ? p->right : a.method;
+    char        method[NAME], value[NAME];
+    if (p->K == RWS_OVER_K) return compare_slope(e, q, p, a);
+    if (!p->right && !p->K_right) return compare(e, q, p, a, (rws_quantity){0});
+    while (next_word(&methods, method)) {
+        const char *values = p->right_values ? p->right_values : "-";
+        while (next_word(&values, value)) {
+            rws_quantity b = {method, p->K_right ? p->K_right : a.K, a.metric, p->moment, NULL, NULL};
+            if (p->right_values) b.key = p->key, b.value = value;
+            if (p->K_right || strcmp(method, a.method) != 0 || p->key) compare(e, q, p, a, b);
+        }
+    }
+}
+
+static void compare_left(rws_evidence *e, const rws_query *q, const rws_part *p, const char *metric, int K)
+{
+    const char *methods = p->left;
+    char        method[NAME], value[NAME];
+    while (next_word(&methods, method)) {
+        const char *values = p->left_values ? p->left_values : "-";
+        while (next_word(&values, value)) {
+            rws_quantity a = {method, K, metric, p->moment, NULL, NULL};
+            if (p->left_values) a.key = p->key, a.value = value;
+            compare_right(e, q, p, a);
+            if (!p->right) e->n_groups++;
+        }
+    }
+    e->n_groups++;
+}
+
+void rws_evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts)
+{
+    const rws_particles all = rws_query_particles(q);
+    for (const rws_part *p = parts; p->metrics; p++) {
+        const char *metrics = p->metrics;
+        char        metric[NAME];
+        while (next_word(&metrics, metric)) {
+            if (p->K != RWS_EVERY_K) compare_left(e, q, p, metric, p->K);
+            for (int k = 0; k < all.n && p->K == RWS_EVERY_K; k++) compare_left(e, q, p, metric, all.K[k]);
+        }
+    }
+}
+
+/* ---- verdicts */
+
+static rws_verdict verdict_of(const rws_comparison *item, int n)
+{
+    if (item->seeds == 0) return RWS_UNKNOWN;
+    if (item->inside < RWS_LEVEL) return RWS_HOLDS;
+    return item->outside * n < RWS_LEVEL ? RWS_FAILS : RWS_UNDECIDED;
+}
+
+/* Whether a speaks less for the claim than b. */
+static bool is_worse(const rws_comparison *a, const rws_comparison *b, int n)
+{
+    const rws_verdict x = verdict_of(a, n), y = verdict_of(b, n);
+    if (x != y) return x > y;
+    return a->outside < b->outside || (a->outside == b->outside && a->inside > b->inside);
+}
+
+rws_finding rws_evidence_judge(const rws_evidence *e)
+{
+    rws_finding f = rws_finding_new();
+    for (int group = 0, i = 0; group < e->n_groups; group++) {
+        const rws_comparison *worst = NULL;
+        int                   n = 0;
+        for (; i < e->n && e->items[i].group == group; i++, n++) {
+            rws_finding_seeds(&f, e->items[i].seeds);
+            if (!worst || is_worse(&e->items[i], worst, e->n)) worst = &e->items[i];
+        }
+        if (!worst) continue;
+        char of[48] = "";
+        if (n > 1) snprintf(of, sizeof of, " (the least favourable of %d)", n);
+        rws_finding_add(&f, verdict_of(worst, e->n), "%s%s", worst->text, of);
+    }
+    if (e->n == 0) f.verdict = RWS_UNKNOWN;
+    return f;
 }

@@ -1,79 +1,100 @@
-/* compare.h - comparisons of methods over seeds, each with an error level.
+/* compare.h - the one rule by which claims are decided.
  *
- * A quantity is a number for each seed, mostly the mean of a metric over the last ten evaluations of a run. Two quantities
- * are compared on the seeds that both have, by a permutation test: if there were no difference, each seed's difference
- * would be as likely to have the other sign. A statement holds, or does not hold, if fewer than RWS_LEVEL of the 2^n
- * choices of signs have a sum as far on that side; else it is undecided. Fewer than five seeds decide nothing about a
- * single K. For a statement about all K, pairs of runs with the same K and seed may be pooled, and a trend with K has a
- * test of its own.
+ * A claim has parts. A part compares two numbers that each seed gives: by their ratio where the metric is positive (errors, spreads,
+ * signal-to-noise ratios), by their difference where it is in nats or a share. The paired differences of the seeds, on a
+ * logarithmic scale for ratios, have a mean with a Student interval, and the claim names the region in which this mean should
+ * lie. With m comparisons in all, a claim holds if each is shown to lie inside of its region at RWS_LEVEL; it does not hold if one is
+ * shown to lie outside at RWS_LEVEL / m, so that either error has the same bound. All else is undecided, and so are fewer than
+ * three seeds. A statement about most runs is decided in the same way by a test of signs.
  *
- *     results -> query -> [compare] -> verdicts of the parts of a claim
+ *     results -> query -> [compare] -> verdicts
  */
 #ifndef RWS_PAPER_COMPARE_H
 #define RWS_PAPER_COMPARE_H
 
 #include "paper/query.h"
 
-#define RWS_LEVEL 0.05
+#include <math.h>
 
-/* The number that is taken from a run: the mean of its last ten values, the median of all, the first one, the one after a tenth
- * or a third of training, or the standard deviation of the second half about its straight line. */
-typedef enum { RWS_AT_END, RWS_TYPICAL, RWS_AT_START, RWS_AT_TENTH, RWS_AT_THIRD, RWS_WOBBLE } rws_moment;
+#define RWS_LEVEL 0.05
+enum { RWS_LEAST_SEEDS = 3, RWS_MOST_SEEDS = 20 };
+
+/* The number that is taken from a run: the mean of its last ten values, the last, the first, the one after a tenth or a third of
+ * training, the standard deviation of the second half about its straight line; or how far the mean of the last ten is from the median
+ * of the seeds. */
+typedef enum {
+    RWS_AT_END,
+    RWS_AT_LAST,
+    RWS_AT_START,
+    RWS_AT_TENTH,
+    RWS_AT_THIRD,
+    RWS_WOBBLE,
+    RWS_FROM_MEDIAN
+} rws_moment;
 
 typedef struct {
     const char *method;
-    int         K;
+    int         K; /* or RWS_MEAN_K */
     const char *metric;
     rws_moment  moment;
     const char *key, *value; /* a setting that its runs must have, instead of the query's own; or NULL */
 } rws_quantity;
 
+/* Special numbers of particles: each K of the results by itself; the mean over them; the slope over log K, which is the exponent
+ * of a power of K where the scale is logarithmic. */
+enum { RWS_EVERY_K = 0, RWS_MEAN_K = -1, RWS_OVER_K = -2 };
+
+/* Comparisons of each method of `left` with each other one of `right`, for each metric; lists have blanks between. Without `right` a
+ * method is compared with itself at K_right, or with a constant, or (RWS_OVER_K) its slope with 0. */
 typedef struct {
-    rws_verdict verdict;
-    double      a, b; /* medians over the seeds that were compared */
-    double      p;    /* share of the choices of signs that are as far on the side that was found */
-    int         seeds;
-} rws_compared;
+    const char *metrics, *left, *right;
+    int         K, K_right;
+    double      low, high; /* the claimed region of left / right, left - right or the slope */
+    rws_moment  moment;
+    const char *key, *left_values, *right_values; /* a setting of which each value is compared; or NULL */
+    double      constant;
+} rws_part;
 
-/* Whether a < factor * b, by ratios; and whether a < b + shift, by differences. The number of seeds is noted in the finding. */
-rws_compared rws_less(const rws_query *q, rws_finding *f, rws_quantity a, double factor, rws_quantity b);
-rws_compared rws_below(const rws_query *q, rws_finding *f, rws_quantity a, double shift, rws_quantity b);
+#define RWS_BELOW(x) .low = -INFINITY, .high = (x)
+#define RWS_ABOVE(x) .low = (x), .high = INFINITY
 
-/* The same for the pairs a[i], b[i] of n numbers of particles together: whether a < factor * b, or, with factor 0, a < b.
- * The medians are those over all pairs, and `seeds` counts pairs. Pairs beyond RWS_MOST_PAIRS, which is enough for eight
- * numbers of particles with five seeds, are left out. */
-enum { RWS_MOST_PAIRS = 40 };
-rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
-                        double factor);
-
-/* Adds to the finding whether method a is below method b at every K of the results, by differences or by ratios: by the seeds
- * of each K, or, where a K has fewer than five seeds, by the pairs of all K together; the medians must then agree at each K. */
-void rws_below_at_every_K(const rws_query *q, rws_finding *f, const char *a, const char *b, const char *metric,
-                          rws_moment moment, bool ratios);
-
-/* Whether a quantity rises with K (sign 1), or falls (-1), over the n numbers of particles: Page's test. If K did not
- * matter, every order of a seed's runs would be as likely. Only seeds that have all K count, and one seed decides
- * nothing. */
+/* What the comparisons of a claim have shown. */
 typedef struct {
-    rws_verdict verdict;
-    double      p; /* share of the orders that go as far in the direction that was found */
-    int         seeds;
-} rws_trend;
+    char   text[240];
+    double inside, outside; /* p values of "it is not inside", "it is not outside"; NaN: nothing is shown */
+    int    seeds, group;    /* of a group, the comparison that speaks least for the claim is told */
+} rws_comparison;
 
-enum { RWS_TREND_K = 8 };
-rws_trend rws_trend_of(const rws_query *q, rws_finding *f, rws_quantity a, const int *K, int n, int sign);
+enum { RWS_MOST_ITEMS = 128 };
+typedef struct {
+    int            n, n_groups;
+    rws_comparison items[RWS_MOST_ITEMS];
+} rws_evidence;
 
-/* The median over seeds. */
-double rws_quantity_median(const rws_query *q, rws_quantity a);
+/* Adds the comparisons of parts, which end with metrics NULL. */
+void rws_evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts);
 
-/* The values, one for each seed in ascending order of seeds; the caller frees the list. NULL and 0 without memory. */
-double *rws_quantity_values(const rws_query *q, rws_quantity a, int *n);
+/* Adds a comparison: whether the mean of n numbers lies between low and high. */
+void rws_evidence_add(rws_evidence *e, const double *numbers, int n, double low, double high, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
-/* Whether more than half of all runs fit, if `fit` of n runs do: a sign test at RWS_LEVEL. */
-rws_verdict rws_most(int fit, int n);
+/* Adds whether more than half of all runs fit, if `fit` of n runs do. */
+void rws_evidence_most(rws_evidence *e, int fit, int n, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* The share of the choices of signs of n differences, at most RWS_MOST_PAIRS, whose sum is at least as low as theirs. NaN
- * without memory. */
-double rws_signs_below(const double *differences, int n);
+/* The verdict and the numbers. */
+rws_finding rws_evidence_judge(const rws_evidence *e);
+
+/* A number for each seed, in ascending order of seeds; none that is NaN. */
+typedef struct {
+    int    n;
+    int    seed[RWS_MOST_SEEDS];
+    double value[RWS_MOST_SEEDS];
+} rws_seed_values;
+
+rws_seed_values rws_seed_values_of(const rws_query *q, rws_quantity a);
+
+/* The chance that Student's t with n > 0 degrees of freedom is at most t, and the t with this chance. */
+double rws_student(double t, int n);
+double rws_student_quantile(double chance, int n);
 
 #endif

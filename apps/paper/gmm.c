@@ -1,6 +1,7 @@
 /* gmm.c - the Gaussian mixture from the far start: figures 3, 4 and of the spread of gradients; claims G1 to G9, G11
  * and G16. */
 #include "figure/hinton.h"
+#include "figure/style.h"
 #include "paper/compare.h"
 #include "paper/gmm.h"
 #include "paper/panels.h"
@@ -18,9 +19,6 @@ const int         rws_gmm_order[] = {2, 20, 5, 10, 0};
 enum { COMPONENTS = 20 };
 
 #define UNIFORM 0.728 /* q error of a guide that is uniform over the components */
-
-static const char *const errors[] = {"p_error", "q_error"};
-static const char *const error_names[] = {"p", "q"};
 
 /* ---- figures */
 
@@ -91,10 +89,8 @@ static rws_status draw_hinton(const rws_query *q, const char *path, rws_error *e
     const char              *rows[MOMENTS];
     char                     headings[HALVES][24], row_names[MOMENTS][48];
     for (size_t i = 0; i < sizeof values / sizeof(double); i++) ((double *)values)[i] = NAN;
-    const int n_moments = collect(q, halves, values, moments);
-    if (n_moments == 0)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "The Hinton diagram needs finished runs with snapshots, and there are none.");
+    int n_moments = collect(q, halves, values, moments);
+    if (n_moments == 0) moments[n_moments++] = 0; /* exported runs have no snapshots: an empty diagram */
     for (int i = 0; i < HALVES; i++) snprintf(headings[i], sizeof headings[i], "K = %d", halves[i]);
     for (int m = 0; m < GMM_METHODS; m++) strips[m + 1].method = rws_gmm_methods[m];
     for (int i = 0; i < n_moments; i++) {
@@ -134,157 +130,7 @@ const rws_paper_figure rws_gmm_figures[] = {
 
 /* ---- claims: lower is better */
 
-static rws_quantity at_end(int method, int K, const char *metric)
-{
-    return (rws_quantity){rws_gmm_methods[method], K, metric};
-}
-
-static void medians(const rws_query *q, int K, const char *metric, double *out)
-{
-    for (int m = 0; m < GMM_METHODS; m++) out[m] = rws_quantity_median(q, at_end(m, K, metric));
-}
-
-/* The method with the lowest value (sign 1) or the highest one (-1) of all methods except a and b. If a method has no runs,
- * that method is returned, so that a claim about all methods is not judged without it. */
-static int extreme_but(const double *values, int sign, int a, int b)
-{
-    int best = -1;
-    for (int m = 0; m < GMM_METHODS; m++) {
-        if (m == a || m == b) continue;
-        if (isnan(values[m])) return m;
-        if (best < 0 || sign * values[m] < sign * values[best]) best = m;
-    }
-    return best;
-}
-
-static void g1(const rws_query *q, rws_finding *f)
-{
-    for (int e = 0; e < 2; e++) {
-        double v[GMM_METHODS];
-        medians(q, 2, errors[e], v);
-        const int          next = extreme_but(v, 1, GMM_DWW, GMM_DWW);
-        const rws_compared c = rws_less(q, f, at_end(GMM_DWW, 2, errors[e]), 1, at_end(next, 2, errors[e]));
-        rws_finding_add(f, c.verdict, "%s error: δ-WW %.3g, next %s %.3g (p = %.2g)", error_names[e], c.a,
-                        rws_gmm_names[next], c.b, c.p);
-    }
-}
-
-/* Lowest: not more than a tenth above the best of the others. */
-static void g2(const rws_query *q, rws_finding *f)
-{
-    static const int both[] = {GMM_WW, GMM_DWW};
-    for (int e = 0; e < 2; e++) {
-        double v[GMM_METHODS];
-        medians(q, 20, errors[e], v);
-        const int next = extreme_but(v, 1, GMM_WW, GMM_DWW);
-        for (int i = 0; i < 2; i++) {
-            const rws_compared c = rws_less(q, f, at_end(both[i], 20, errors[e]), 1.1, at_end(next, 20, errors[e]));
-            rws_finding_add(f, c.verdict, "%s error: %s %.3g, best of the others %s %.3g (p = %.2g)", error_names[e],
-                            rws_gmm_names[both[i]], c.a, rws_gmm_names[next], c.b, c.p);
-        }
-    }
-}
-
-static void g2_similar(const rws_query *q, rws_finding *f)
-{
-    for (int e = 0; e < 2; e++)
-        for (int i = 0; i < 2; i++) {
-            const int          a = i ? GMM_DWW : GMM_WW, b = i ? GMM_WW : GMM_DWW;
-            const rws_compared c = rws_less(q, f, at_end(a, 20, errors[e]), 2, at_end(b, 20, errors[e]));
-            rws_finding_add(f, c.verdict, "%s error: %s %.3g, %s %.3g", error_names[e], rws_gmm_names[a], c.a,
-                            rws_gmm_names[b], c.b);
-        }
-}
-
-/* Fastest: not more than a tenth above the best of the others after a third of training. */
-static void g2_fastest(const rws_query *q, rws_finding *f)
-{
-    double v[GMM_METHODS];
-    for (int m = 0; m < GMM_METHODS; m++)
-        v[m] = rws_quantity_median(q, (rws_quantity){rws_gmm_methods[m], 20, "p_error", RWS_AT_THIRD});
-    const int          next = extreme_but(v, 1, GMM_WW, GMM_DWW);
-    const rws_compared c = rws_less(q, f, (rws_quantity){"ww", 20, "p_error", RWS_AT_THIRD}, 1.1,
-                                    (rws_quantity){rws_gmm_methods[next], 20, "p_error", RWS_AT_THIRD});
-    rws_finding_add(f, c.verdict, "p error after a third of training: WW %.3g, best of the others %s %.3g (p = %.2g)",
-                    c.a, rws_gmm_names[next], c.b, c.p);
-}
-
-static void g3(const rws_query *q, rws_finding *f)
-{
-    for (int k = 0; k < GMM_K; k++) {
-        const int K = rws_gmm_particles[k];
-        double    v[GMM_METHODS];
-        medians(q, K, "p_error", v);
-        const int          next = extreme_but(v, -1, GMM_WS, GMM_CONCRETE);
-        const rws_compared c = rws_less(q, f, at_end(next, K, "p_error"), 1, at_end(GMM_WS, K, "p_error"));
-        rws_finding_add(f, c.verdict, "K = %d: WS %.3g, next %s %.3g (p = %.2g)", K, c.b, rws_gmm_names[next], c.a,
-                        c.p);
-    }
-}
-
-/* Falls from K = 2 to 20, and rises by more than 5 % at no step. */
-static void falls_with_particles(const rws_query *q, rws_finding *f, int method, const char *metric, const char *name)
-{
-    const rws_compared all = rws_less(q, f, at_end(method, 20, metric), 1, at_end(method, 2, metric));
-    rws_finding_add(f, all.verdict, "%s error of %s: %.3g with K = 2, %.3g with 20 (p = %.2g)", name,
-                    rws_gmm_names[method], all.b, all.a, all.p);
-    for (int k = 1; k < GMM_K; k++) {
-        const int          K = rws_gmm_particles[k], before = rws_gmm_particles[k - 1];
-        const rws_compared c = rws_less(q, f, at_end(method, K, metric), 1.05, at_end(method, before, metric));
-        if (c.verdict != RWS_HOLDS)
-            rws_finding_add(f, c.verdict, "%.3g with K = %d, %.3g with %d", c.b, before, c.a, K);
-    }
-}
-
-static void g4_q(const rws_query *q, rws_finding *f)
-{
-    falls_with_particles(q, f, GMM_WS, "q_error", "q");
-    falls_with_particles(q, f, GMM_WW, "q_error", "q");
-}
-
-static void g4_p(const rws_query *q, rws_finding *f)
-{
-    falls_with_particles(q, f, GMM_WS, "p_error", "p");
-    falls_with_particles(q, f, GMM_WW, "p_error", "p");
-}
-
-/* Whether an error with K = 20 is at most 5 % below that with K = 2. */
-static void does_not_fall(const rws_query *q, rws_finding *f, int method, const char *metric, const char *name)
-{
-    const rws_compared c = rws_less(q, f, at_end(method, 2, metric), 1 / 0.95, at_end(method, 20, metric));
-    rws_finding_add(f, c.verdict, "%s error of %s: %.3g with K = 2, %.3g with 20 (p = %.2g)", name,
-                    rws_gmm_names[method], c.a, c.b, c.p);
-}
-
-static void g5_q(const rws_query *q, rws_finding *f)
-{
-    static const int iwae[] = {GMM_REINFORCE, GMM_RELAX, GMM_CONCRETE};
-    for (int i = 0; i < 3; i++) does_not_fall(q, f, iwae[i], "q_error", "q");
-}
-
-static void g5_q_vimco(const rws_query *q, rws_finding *f)
-{
-    does_not_fall(q, f, GMM_VIMCO, "q_error", "q");
-}
-
-static void g5_p(const rws_query *q, rws_finding *f)
-{
-    static const int iwae[] = {GMM_REINFORCE, GMM_RELAX, GMM_CONCRETE};
-    for (int i = 0; i < 3; i++) {
-        const rws_compared c = rws_less(q, f, at_end(iwae[i], 2, "p_error"), 1, at_end(iwae[i], 20, "p_error"));
-        rws_finding_add(f, c.verdict, "p error of %s: %.3g with K = 2, %.3g with 20 (p = %.2g)", rws_gmm_names[iwae[i]],
-                        c.a, c.b, c.p);
-    }
-}
-
-static void g5_p_vimco(const rws_query *q, rws_finding *f)
-{
-    const rws_compared c = rws_less(q, f, at_end(GMM_VIMCO, 20, "p_error"), 1, at_end(GMM_VIMCO, 2, "p_error"));
-    rws_finding_add(f, c.verdict, "p error of VIMCO: %.3g with K = 2, %.3g with 20 (p = %.2g)", c.b, c.a, c.p);
-}
-
-/* ---- the order of the methods */
-
+/* Ranks 0 … n - 1. */
 static void ranks_of(const double *values, int n, double *ranks)
 {
     for (int i = 0; i < n; i++) {
@@ -293,53 +139,46 @@ static void ranks_of(const double *values, int n, double *ranks)
     }
 }
 
-/* Spearman's correlation of ranks 0 … n - 1. */
-static double correlation(const double *x, const double *y, int n)
+/* Spearman's correlation of the methods' p and q errors for one seed; NaN if a method lacks it. */
+static double correlation(const double *p, const double *v, int n)
 {
-    double xy = 0, xx = 0, yy = 0;
+    double x[GMM_METHODS], y[GMM_METHODS], xy = 0, xx = 0, yy = 0;
+    ranks_of(p, n, x);
+    ranks_of(v, n, y);
     for (int i = 0; i < n; i++) {
         const double a = x[i] - (n - 1) / 2.0, b = y[i] - (n - 1) / 2.0;
+        if (isnan(p[i]) || isnan(v[i])) return NAN;
         xy += a * b, xx += a * a, yy += b * b;
     }
     return xy / sqrt(xx * yy);
 }
 
-/* Counts the orders of y, from place `at` on, whose correlation with x reaches `least`. */
-static int count_orders(const double *x, double *y, int at, int n, double least)
+static double value_of_seed(const rws_query *q, int method, int K, const char *metric, int seed)
 {
-    if (at == n) return correlation(x, y, n) >= least - 1e-9;
-    int reached = 0;
-    for (int i = at; i < n; i++) {
-        double keep = y[at];
-        y[at] = y[i], y[i] = keep;
-        reached += count_orders(x, y, at + 1, n, least);
-        keep = y[at];
-        y[at] = y[i], y[i] = keep;
-    }
-    return reached;
+    const rws_seed_values s = rws_seed_values_of(q, (rws_quantity){rws_gmm_methods[method], K, metric, 0, NULL, NULL});
+    for (int i = 0; i < s.n; i++)
+        if (s.seed[i] == seed) return s.value[i];
+    return NAN;
 }
 
-static void g6(const rws_query *q, rws_finding *f)
+/* The same order: a rank correlation of more than a half. */
+static void g6(const rws_query *q, rws_evidence *e)
 {
     for (int k = 0; k < GMM_K; k++) {
-        double p[GMM_METHODS], v[GMM_METHODS], x[GMM_METHODS], y[GMM_METHODS];
-        bool   all = true;
-        medians(q, rws_gmm_particles[k], "p_error", p);
-        medians(q, rws_gmm_particles[k], "q_error", v);
-        for (int m = 0; m < GMM_METHODS; m++) {
-            rws_query_count(q, f, rws_gmm_methods[m], rws_gmm_particles[k]);
-            all = all && !isnan(p[m]) && !isnan(v[m]);
+        const int K = rws_gmm_particles[k];
+        double    rho[RWS_MOST_SEEDS], mean = 0;
+        int       n = 0;
+        for (int seed = 1; seed <= RWS_MOST_SEEDS; seed++) {
+            double p[GMM_METHODS], v[GMM_METHODS];
+            for (int m = 0; m < GMM_METHODS; m++) {
+                p[m] = value_of_seed(q, m, K, "p_error", seed);
+                v[m] = value_of_seed(q, m, K, "q_error", seed);
+            }
+            rho[n] = correlation(p, v, GMM_METHODS);
+            if (!isnan(rho[n])) n++;
         }
-        if (!all) continue;
-        ranks_of(p, GMM_METHODS, x);
-        ranks_of(v, GMM_METHODS, y);
-        const double rho = correlation(x, y, GMM_METHODS);
-        const double chance = count_orders(x, y, 0, GMM_METHODS, rho) / 5040.0; /* 7! */
-        rws_finding_add(f,
-                        chance < RWS_LEVEL ? RWS_HOLDS
-                        : rho <= 0         ? RWS_FAILS
-                                           : RWS_UNDECIDED,
-                        "K = %d: rank correlation %.2f (p = %.2g)", rws_gmm_particles[k], rho, chance);
+        for (int i = 0; i < n; i++) mean += rho[i] / n;
+        rws_evidence_add(e, rho, n, 0.5, INFINITY, "K = %d: mean rank correlation %.2f, claimed above 0.5", K, mean);
     }
 }
 
@@ -361,201 +200,121 @@ static bool support_of(const rws_result *r, support *s)
     return p != NULL;
 }
 
-/* What a run's support should be: all components, not all of them, or an end at `last` give or take one. */
-typedef enum { ALL, PRUNED, ENDS_NEAR } expected;
+/* What a run's support should be: all components, not all of them, or an end or a peak at a place give or take one. */
+typedef enum { ALL, PRUNED, ENDS_NEAR, PEAKS_NEAR } expected;
 
-static void count_supports(const rws_query *q, rws_finding *f, int method, int K, expected what, int last)
+static void count_supports(const rws_query *q, rws_evidence *e, const char *method, int K, expected what, int place)
 {
-    int                n, n_shots = 0, fit = 0;
-    const rws_result **runs = rws_query_runs(q, rws_gmm_methods[method], K, &n);
-    double            *ends = rws_query_alloc(q, n, sizeof *ends);
-    for (int i = 0; ends && i < n; i++) {
-        support s;
-        if (!support_of(runs[i], &s)) continue;
-        ends[n_shots++] = s.last;
-        const bool all = s.n == COMPONENTS;
-        fit += what == ALL ? all : what == PRUNED ? !all : abs(s.last - last) <= 1;
-    }
-    rws_query_count(q, f, rws_gmm_methods[method], K);
-    const rws_verdict verdict = rws_most(fit, n_shots);
-    const char       *name = rws_gmm_names[method];
-    if (what == ENDS_NEAR)
-        rws_finding_add(f, verdict, "%s: ends at %d, give or take one, in %d of %d runs, median end %.3g", name, last,
-                        fit, n_shots, rws_quartiles_of(ends, n_shots).median);
-    else
-        rws_finding_add(f, verdict, "%s: %s %d components in %d of %d runs", name, what == ALL ? "all" : "fewer than",
-                        COMPONENTS, fit, n_shots);
-    free(ends);
-    free(runs);
-}
-
-static void g7_ws(const rws_query *q, rws_finding *f)
-{
-    count_supports(q, f, GMM_WS, 2, ENDS_NEAR, 9);
-}
-
-static void g7_ws_mode(const rws_query *q, rws_finding *f)
-{
-    int                n, n_shots = 0, fit = 0;
-    const rws_result **runs = rws_query_runs(q, "ws", 2, &n);
+    static const char *const texts[] = {"all %d components", "fewer than %d components", "ends at %d, give or take one",
+                                        "largest p(z) at %d, give or take one"};
+    int                      n, n_shots = 0, fit = 0;
+    char                     text[64];
+    const rws_result       **runs = rws_query_runs(q, method, K, &n);
     for (int i = 0; i < n; i++) {
         support s;
         if (!support_of(runs[i], &s)) continue;
         n_shots++;
-        fit += abs(s.mode - 9) <= 1;
+        const bool all = s.n == COMPONENTS;
+        fit += what == ALL || what == PRUNED ? all == (what == ALL)
+                                             : abs((what == PEAKS_NEAR ? s.mode : s.last) - place) <= 1;
     }
     free(runs);
-    rws_query_count(q, f, "ws", 2);
-    rws_finding_add(f, rws_most(fit, n_shots), "largest p(z) at 9, give or take one, in %d of %d runs", fit, n_shots);
+    snprintf(text, sizeof text, texts[what], place);
+    rws_evidence_most(e, fit, n_shots, "%s: %s in %d of %d runs, claimed for most", rws_style_name(method), text, fit,
+                      n_shots);
 }
 
-/* Fails: the guide's q error stays above half that of a uniform guide. */
-static void g7_concrete(const rws_query *q, rws_finding *f)
+static void g7_ws(const rws_query *q, rws_evidence *e)
 {
-    for (int k = 0; k < GMM_K; k++) {
-        int     n, fit = 0;
-        double *v = rws_quantity_values(q, at_end(GMM_CONCRETE, rws_gmm_particles[k], "q_error"), &n);
-        for (int i = 0; i < n; i++) fit += v[i] > UNIFORM / 2;
-        rws_query_count(q, f, "concrete", rws_gmm_particles[k]);
-        rws_finding_add(f, rws_most(fit, n), "K = %d: q error %.3g, above %.3g in %d of %d runs", rws_gmm_particles[k],
-                        rws_quartiles_of(v, n).median, UNIFORM / 2, fit, n);
-        free(v);
-    }
+    count_supports(q, e, "ws", 2, ENDS_NEAR, 9);
 }
 
-static void g7_ww(const rws_query *q, rws_finding *f)
+static void g7_ws_mode(const rws_query *q, rws_evidence *e)
 {
-    count_supports(q, f, GMM_WW, 2, ENDS_NEAR, 14);
+    count_supports(q, e, "ws", 2, PEAKS_NEAR, 9);
 }
 
-static void g7_iwae(const rws_query *q, rws_finding *f)
+static void g7_ww(const rws_query *q, rws_evidence *e)
 {
-    count_supports(q, f, GMM_VIMCO, 2, ENDS_NEAR, 17);
-    count_supports(q, f, GMM_RELAX, 2, ENDS_NEAR, 17);
-    count_supports(q, f, GMM_REINFORCE, 2, ENDS_NEAR, 17);
+    count_supports(q, e, "ww", 2, ENDS_NEAR, 14);
 }
 
-static void g7_dww(const rws_query *q, rws_finding *f)
+static void g7_iwae(const rws_query *q, rws_evidence *e)
 {
-    count_supports(q, f, GMM_DWW, 2, ALL, 0);
+    count_supports(q, e, "vimco", 2, ENDS_NEAR, 17);
+    count_supports(q, e, "relax", 2, ENDS_NEAR, 17);
+    count_supports(q, e, "reinforce", 2, ENDS_NEAR, 17);
 }
 
-static void g8(const rws_query *q, rws_finding *f)
+static void g7_dww(const rws_query *q, rws_evidence *e)
 {
-    count_supports(q, f, GMM_WS, 20, PRUNED, 0);
-    count_supports(q, f, GMM_WW, 20, ALL, 0);
-    count_supports(q, f, GMM_DWW, 20, ALL, 0);
+    count_supports(q, e, "dww", 2, ALL, COMPONENTS);
 }
 
-static void g8_iwae(const rws_query *q, rws_finding *f)
+static void g8(const rws_query *q, rws_evidence *e)
 {
-    static const int iwae[] = {GMM_REINFORCE, GMM_RELAX, GMM_VIMCO};
-    for (int i = 0; i < 3; i++) {
-        const rws_compared c = rws_less(q, f, at_end(GMM_WW, 20, "p_error"), 1, at_end(iwae[i], 20, "p_error"));
-        rws_finding_add(f, c.verdict, "p error: WW %.3g, %s %.3g (p = %.2g)", c.a, rws_gmm_names[iwae[i]], c.b, c.p);
-    }
+    count_supports(q, e, "ws", 20, PRUNED, COMPONENTS);
+    count_supports(q, e, "ww", 20, ALL, COMPONENTS);
+    count_supports(q, e, "dww", 20, ALL, COMPONENTS);
 }
 
-/* ---- gradients */
-
-static void g9(const rws_query *q, rws_finding *f)
-{
-    static const int wake[] = {GMM_WS, GMM_WW}, score[] = {GMM_REINFORCE, GMM_RELAX};
-    for (int k = 0; k < GMM_K; k++)
-        for (int i = 0; i < 2; i++)
-            for (int j = 0; j < 2; j++) {
-                const int          K = rws_gmm_particles[k];
-                const rws_quantity a = {rws_gmm_methods[wake[i]], K, "grad_std", RWS_TYPICAL};
-                const rws_quantity b = {rws_gmm_methods[score[j]], K, "grad_std", RWS_TYPICAL};
-                const rws_compared c = rws_less(q, f, a, 1, b);
-                rws_finding_add(f, c.verdict, "K = %d: %s %.2g, %s %.2g", K, rws_gmm_names[wake[i]], c.a,
-                                rws_gmm_names[score[j]], c.b);
-            }
-}
-
-/* Not more than a tenth above that of WW. */
-static void g9_vimco(const rws_query *q, rws_finding *f)
-{
-    for (int k = 0; k < GMM_K; k++) {
-        const int          K = rws_gmm_particles[k];
-        const rws_quantity a = {"vimco", K, "grad_std", RWS_TYPICAL}, b = {"ww", K, "grad_std", RWS_TYPICAL};
-        const rws_compared c = rws_less(q, f, a, 1.1, b);
-        rws_finding_add(f, c.verdict, "K = %d: VIMCO %.2g, WW %.2g", K, c.a, c.b);
-    }
-}
-
-static void g9_concrete(const rws_query *q, rws_finding *f)
-{
-    for (int k = 0; k < GMM_K; k++) {
-        const int          K = rws_gmm_particles[k];
-        const rws_quantity a = {"concrete", K, "grad_std", RWS_AT_START},
-                           b = {"reinforce", K, "grad_std", RWS_AT_START};
-        const rws_compared c = rws_less(q, f, a, 1, b);
-        rws_finding_add(f, c.verdict, "K = %d, first evaluation: Concrete %.2g, REINFORCE %.2g", K, c.a, c.b);
-    }
-}
-
-/* ---- the family of guides */
-
-static void g16(const rws_query *q, rws_finding *f)
-{
-    int     n, fit = 0;
-    double *v = rws_quantity_values(q, at_end(GMM_DWW, 20, "q_error"), &n);
-    for (int i = 0; i < n; i++) fit += v[i] < UNIFORM / 10;
-    rws_query_count(q, f, "dww", 20);
-    rws_finding_add(f, rws_most(fit, n), "q error of δ-WW with K = 20: %.3g, below %.3g in %d of %d runs",
-                    rws_quartiles_of(v, n).median, UNIFORM / 10, fit, n);
-    free(v);
-}
-
-/* ---- defensive proposals */
-
-/* Robust: whatever δ is, the error stays below half that of WW. */
-static void g11(const rws_query *q, rws_finding *f)
-{
-    static const char *const deltas[] = {"0.05", "0.1", "0.2", "0.4"};
-    for (int e = 0; e < 2; e++)
-        for (int d = 0; d < 4; d++) {
-            const rws_quantity a = {"dww", 2, errors[e], .key = "delta", .value = deltas[d]};
-            const rws_compared c = rws_less(q, f, a, 0.5, at_end(GMM_WW, 2, errors[e]));
-            rws_finding_add(f, c.verdict, "%s error with δ = %s: %.3g; WW %.3g", error_names[e], deltas[d], c.a, c.b);
-        }
-}
+#define BOTH "p_error q_error"
+#define PARTS (const rws_part[])
 
 const rws_claim rws_gmm_claims[] = {
-    {"G1", "With K = 2, δ-WW has the lowest p error and the lowest q error of all methods.", g1, true},
-    {"G2a", "With K = 20, no method has lower p and q errors than WW and δ-WW (by more than a tenth).", g2, true},
-    {"G2b", "With K = 20, δ-WW performs similarly to WW (within a factor of 2).", g2_similar, false},
+    {"G1", "With K = 2, δ-WW has the lowest p error and the lowest q error of all methods.", .varies = true,
+     .parts = PARTS{{BOTH, "dww", "concrete relax reinforce vimco ws ww", 2, RWS_BELOW(1)}, {0}}},
+    {"G2a", "With K = 20, WW and δ-WW have lower p and q errors than any other method.", .varies = true,
+     .parts = PARTS{{BOTH, "ww dww", "concrete relax reinforce vimco ws", 20, RWS_BELOW(1)}, {0}}},
+    {"G2b", "With K = 20, δ-WW performs similarly to WW (within a factor of 2).",
+     .parts = PARTS{{BOTH, "dww", "ww", 20, .low = 0.5, .high = 2}, {0}}},
     {"G2c", "With K = 20, WW learns the best model fastest: its p error is lowest also after a third of training.",
-     g2_fastest, true},
-    {"G3", "WS has the highest p error of all methods for every K (Concrete, which fails, aside).", g3, true},
-    {"G4a", "More particles lead to better guides for WS and WW: q errors fall with K.", g4_q, false},
-    {"G4b", "Learning of the model improves with K for WS and WW: p errors fall with K.", g4_p, false},
-    {"G5a", "More particles do not lead to better guides for REINFORCE, RELAX and Concrete.", g5_q, false},
-    {"G5b", "More particles do not lead to a better guide for VIMCO.", g5_q_vimco, true},
-    {"G5c", "Learning of the model worsens with K for REINFORCE, RELAX and Concrete: p errors rise.", g5_p, false},
-    {"G5d", "Learning of the model does not worsen with K for VIMCO: its p error falls.", g5_p_vimco, true},
-    {"G6", "p errors and q errors put the methods into the same order.", g6, true},
-    {"G7a", "With K = 2, WS prunes branches: p(z) > 0.001 for z = 0…9 only.", g7_ws, false},
-    {"G7b", "With K = 2, WW prunes branches: p(z) > 0.001 for z = 0…14 only.", g7_ww, false},
-    {"G7c", "With K = 2, VIMCO, RELAX and REINFORCE prune branches: p(z) > 0.001 for z = 0…17 only.", g7_iwae, true},
-    {"G7d", "With K = 2, δ-WW prunes no branch.", g7_dww, false},
-    {"G7e", "With K = 2, the model of WS peaks at z = 9.", g7_ws_mode, false},
-    {"G7f", "Concrete fails: at every K its q error stays above half that of a uniform guide.", g7_concrete, false},
-    {"G8a", "With K = 20, WS prunes branches; WW and δ-WW do not.", g8, false},
-    {"G8b", "With K = 20, REINFORCE, RELAX and VIMCO learn a worse model than WW.", g8_iwae, true},
-    {"G9a", "The gradient estimators of WS and WW spread less than those of REINFORCE and RELAX.", g9, false},
+     .varies = true,
+     .parts =
+         PARTS{{"p_error", "ww", "concrete relax reinforce vimco ws", 20, .moment = RWS_AT_THIRD, RWS_BELOW(1)}, {0}}},
+    {"G3", "WS has the highest p error of all methods for every K (Concrete, which fails, aside).", .varies = true,
+     .parts = PARTS{{"p_error", "relax reinforce vimco ww dww", "ws", RWS_BELOW(1)}, {0}}},
+    {"G4a", "More particles lead to better guides for WS and WW: q errors fall with K.",
+     .parts = PARTS{{"q_error", "ws ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
+    {"G4b", "Learning of the model improves with K for WS and WW: p errors fall with K.",
+     .parts = PARTS{{"p_error", "ws ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
+    {"G5a",
+     "More particles do not lead to better guides for REINFORCE, RELAX and Concrete: from K = 2 to 20 q errors fall "
+     "by less than 5 %.",
+     .parts = PARTS{{"q_error", "reinforce relax concrete", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
+    {"G5b", "More particles do not lead to a better guide for VIMCO: its q error falls by less than 5 %.",
+     .varies = true, .parts = PARTS{{"q_error", "vimco", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
+    {"G5c", "Learning of the model worsens with K for REINFORCE, RELAX and Concrete: p errors rise from K = 2 to 20.",
+     .parts = PARTS{{"p_error", "reinforce relax concrete", .K = 20, .K_right = 2, RWS_ABOVE(1)}, {0}}},
+    {"G5d", "Learning of the model does not worsen with K for VIMCO: its p error falls from K = 2 to 20.",
+     .varies = true, .parts = PARTS{{"p_error", "vimco", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
+    {"G6", "p errors and q errors put the methods into the same order.", .check = g6, .varies = true},
+    {"G7a", "With K = 2, WS prunes branches: p(z) > 0.001 for z = 0…9 only.", .check = g7_ws},
+    {"G7b", "With K = 2, WW prunes branches: p(z) > 0.001 for z = 0…14 only.", .check = g7_ww},
+    {"G7c", "With K = 2, VIMCO, RELAX and REINFORCE prune branches: p(z) > 0.001 for z = 0…17 only.", .check = g7_iwae,
+     .varies = true},
+    {"G7d", "With K = 2, δ-WW prunes no branch.", .check = g7_dww},
+    {"G7e", "With K = 2, the model of WS peaks at z = 9.", .check = g7_ws_mode},
+    {"G7f", "Concrete fails: at every K its q error stays above half that of a uniform guide.",
+     .parts = PARTS{{"q_error", "concrete", .constant = UNIFORM, RWS_ABOVE(0.5)}, {0}}},
+    {"G8a", "With K = 20, WS prunes branches; WW and δ-WW do not.", .check = g8},
+    {"G8b", "With K = 20, REINFORCE, RELAX and VIMCO learn a worse model than WW.", .varies = true,
+     .parts = PARTS{{"p_error", "reinforce", "ww", 20, RWS_ABOVE(1)},
+                    {"p_error", "relax", "ww", 20, RWS_ABOVE(1)},
+                    {"p_error", "vimco", "ww", 20, RWS_ABOVE(1)},
+                    {0}}},
+    {"G9a", "The gradient estimators of WS and WW spread less than those of REINFORCE and RELAX.",
+     .parts = PARTS{{"grad_std", "ws ww", "reinforce relax", RWS_BELOW(1)}, {0}}},
     {"G9b", "The gradient estimator of Concrete spreads little to begin with: less than that of REINFORCE.",
-     g9_concrete, false},
+     .parts = PARTS{{"grad_std", "concrete", "reinforce", .moment = RWS_AT_START, RWS_BELOW(1)}, {0}}},
     {"G9c", "VIMCO is the exception among IWAE methods: its gradient estimator spreads no more than that of WW.",
-     g9_vimco, true},
-    {"G11", "δ-WW is robust to the choice of δ: with δ from 0.05 to 0.4 its errors are below half of those of WW.", g11,
-     false},
+     .varies = true, .parts = PARTS{{"grad_std", "vimco", "ww", RWS_BELOW(1)}, {0}}},
+    {"G11", "δ-WW is robust to the choice of δ: with δ from 0.05 to 0.4 its errors are below half of those of WW.",
+     .parts = PARTS{{BOTH, "dww", "ww", 2, .key = "delta", .left_values = "0.05 0.1 0.2 0.4", RWS_BELOW(0.5)}, {0}}},
     {"G16",
      "The family of guides can capture the true posterior: the q error of δ-WW with K = 20 is below a tenth of a "
-     "uniform "
-     "guide's.",
-     g16, false},
+     "uniform guide's.",
+     .parts = PARTS{{"q_error", "dww", .K = 20, .constant = UNIFORM, RWS_BELOW(0.1)}, {0}}},
     {0},
 };
 
@@ -576,6 +335,7 @@ const rws_experiment rws_experiment_gmm = {
     .help = "Gaussian mixture from a start far away: all methods",
     .sweep = sweep,
     .quick = quick,
+    .iterations = 100000,
     .where = where,
     .order = rws_gmm_order,
     .variants = rws_gmm_variants,

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_METHODS = 12, MOST_ROWS = 4, MOST_CURVES = MOST_METHODS * RWS_MOST_K };
+enum { LABEL = 48, MOST_METHODS = 12, MOST_ROWS = 4, MOST_CURVES = MOST_METHODS * RWS_MOST_K };
 
 static rws_status no_memory(rws_error *err)
 {
@@ -31,11 +31,24 @@ static bool add_gathered(rws_gathered *g, const char *method, rws_curve *out)
     return g->n_runs > 0;
 }
 
-static bool add_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *g,
-                      rws_curve *out)
+/* A method may be followed by a setting and a value, "dvae smoothing spike", which then is in the curve's name. */
+static bool add_curve(const rws_query *q, const char *method, int number, int K, const char *metric, rws_gathered *g,
+                      rws_curve *out, char *label)
 {
-    rws_query_curve(q, method, K, metric, g);
-    return add_gathered(g, method, out);
+    char                name[32], key[32];
+    int                 value = 0;
+    const bool          own = sscanf(method, "%31s %31s %n", name, key, &value) == 2 && value > 0;
+    const rws_query_own other[] = {{name, key, method + value}, {0}};
+    rws_query           one = *q;
+    if (own) one.own = other;
+    rws_query_curve(&one, own ? name : method, K, metric, g);
+    if (!add_gathered(g, own ? name : method, out)) return false;
+    if (!own) return true;
+    snprintf(label, LABEL, "%s (%s)", rws_style_name(name), method + value);
+    out->method = rws_style_find(name)->method;
+    out->label = label;
+    out->shade = 0.3 * (number % 3);
+    return true;
 }
 
 rws_status rws_panels_grid(const rws_query *q, const char *title, const char *const *methods,
@@ -54,7 +67,7 @@ rws_status rws_panels_grid(const rws_query *q, const char *title, const char *co
     }
     rws_panel panels[MOST_ROWS * RWS_MOST_K] = {0};
     rws_axis  x[RWS_MOST_K], y[MOST_ROWS];
-    char      titles[RWS_MOST_K][24];
+    char      titles[RWS_MOST_K][24], labels[MOST_METHODS][LABEL];
     for (int c = 0; c < columns; c++) {
         snprintf(titles[c], sizeof titles[c], "K = %d", particles.K[c]);
         x[c] = (rws_axis){.label = "iteration"};
@@ -66,11 +79,13 @@ rws_status rws_panels_grid(const rws_query *q, const char *title, const char *co
             rws_panel *panel = &panels[r * columns + c];
             *panel = (rws_panel){.title = r == 0 && particles.n ? titles[c] : NULL, .curves = &curves[first]};
             for (int m = 0; m < n_methods && particles.n; m++)
-                panel->n_curves += add_curve(q, methods[m], particles.K[c], rows[r].metric, &gathered[first + m],
-                                             &curves[first + panel->n_curves]);
+                panel->n_curves += add_curve(q, methods[m], m, particles.K[c], rows[r].metric, &gathered[first + m],
+                                             &curves[first + panel->n_curves], labels[m]);
         }
     }
+    char             note[160];
     const rws_chart  chart = {.title = title,
+                              .note = rws_query_note(q, note, sizeof note),
                               .n_rows = n_rows,
                               .n_columns = columns,
                               .panels = panels,
@@ -140,8 +155,11 @@ rws_status rws_panels_three(const rws_query *q, const char *title, const char *c
                                 {"final", three[1].curves, three[1].n},
                                 {"final", three[2].curves, three[2].n}};
     const rws_axis  x[] = {{.label = "iteration"}, particles, particles};
-    const rws_axis  y[] = {{.label = "log evidence"}, {.label = "log evidence"}, {.label = "KL(q || p)"}};
+    const rws_axis  y[] = {
+         {.label = "log evidence", .robust = true}, {.label = "log evidence", .robust = true}, {.label = "KL(q || p)"}};
+    char            note[160];
     const rws_chart chart = {.title = title,
+                             .note = rws_query_note(q, note, sizeof note),
                              .n_rows = 1,
                              .n_columns = 3,
                              .panels = panels,
@@ -169,13 +187,16 @@ rws_status rws_panels_over_particles(const rws_query *q, const char *title, cons
     rws_axis  x[RWS_PANELS], y[RWS_PANELS];
     for (int k = 0; k < p.n; k++) ticks[k] = p.K[k];
     for (int i = 0; i < n; i++) {
-        for (int m = 0; methods[m] && status == RWS_OK; m++)
-            status = over_particles(q, methods[m], metrics[i].metric, &bundles[i], err);
+        for (int m = 0; methods[m] && status == RWS_OK && (m == 0 || !metrics[i].alone); m++)
+            status = over_particles(q, metrics[i].alone ? metrics[i].alone : methods[m], metrics[i].metric, &bundles[i],
+                                    err);
         panels[i] = (rws_panel){.curves = bundles[i].curves, .n_curves = bundles[i].n};
         x[i] = (rws_axis){.label = "particles K", .scale = RWS_AXIS_LOG, .ticks = ticks, .n_ticks = p.n};
         y[i] = metrics[i].axis;
     }
+    char            note[160];
     const rws_chart chart = {.title = title,
+                             .note = rws_query_note(q, note, sizeof note),
                              .n_rows = 1,
                              .n_columns = n,
                              .panels = panels,

@@ -12,6 +12,7 @@
 typedef struct {
     const char *metric;
     rws_axis    axis;
+    const char *alone; /* over particles: the one method that is drawn, since all have the same; NULL: all */
 } rws_panels_row;
 
 /* A row for each metric and a column for each K; a curve for each method (NULL-terminated) over the iterations. */

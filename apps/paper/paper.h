@@ -8,7 +8,7 @@
 #ifndef RWS_PAPER_PAPER_H
 #define RWS_PAPER_PAPER_H
 
-#include "paper/query.h"
+#include "paper/compare.h"
 
 typedef struct {
     const char *file;    /* without an ending: "gmm-main" */
@@ -19,9 +19,10 @@ typedef struct {
 } rws_paper_figure;
 
 typedef struct {
-    const char *name; /* "G1" */
-    const char *text; /* the paper's statement */
-    void (*check)(const rws_query *q, rws_finding *f);
+    const char     *name;                               /* "G1" */
+    const char     *text;                               /* the paper's statement */
+    const rws_part *parts;                              /* comparisons, the end has metrics NULL; or NULL */
+    void (*check)(const rws_query *q, rws_evidence *e); /* other comparisons; or NULL */
     bool varies; /* the claim is about a method that has variants in the experiment */
 } rws_claim;
 
@@ -51,6 +52,7 @@ typedef struct {
     rws_corpus_runs corpus;        /* more runs, if the file is there or can be fetched; zeros: none */
     const char     *middle;        /* what to run if the sweep takes too long (budget.h); NULL: the sweep, shortened */
     const int      *order;         /* numbers of particles, the most important one first, ends with 0; NULL: rising */
+    uint64_t        iterations;    /* of the paper: runs with less than half of them decide nothing; 0: any */
     bool            rate_stays; /* a shorter run stops early: its learning rate changes when that of a full one does */
     const rws_result_key   *where;    /* keys and values that all its runs have */
     const rws_variant      *variants; /* the experiment's own reading first; the end has own NULL */

@@ -18,9 +18,8 @@
 #define SENTENCE "astronomers saw stars with telescopes"
 
 static const char *const methods[] = {"reinforce", "vimco", "ws", "ww", NULL};
-static const int         particles[] = {2, 5, 10, 20};
 
-enum { N_METHODS = 4, N_K = 4, N_TREES = 5, MOST_RULES = 64 };
+enum { N_TREES = 5, MOST_RULES = 64 };
 
 /* ---- figures */
 
@@ -102,71 +101,6 @@ static const rws_paper_figure figures[] = {
 
 /* ---- claims: lower is better */
 
-static const char *const errors[] = {"p_error", "q_error"};
-
-static void p1(const rws_query *q, rws_finding *f)
-{
-    for (int i = 0; i < 2; i++) {
-        const char *next = NULL;
-        double      best = INFINITY;
-        for (int m = 0; m < N_METHODS; m++) {
-            const double v = rws_quantity_median(q, (rws_quantity){methods[m], 20, errors[i]});
-            if (strcmp(methods[m], "ws") == 0) continue;
-            if (!next || v < best || isnan(v)) next = methods[m], best = v;
-            if (isnan(v)) break; /* without the runs of a method nothing can be said */
-        }
-        const rws_compared c =
-            rws_less(q, f, (rws_quantity){"ws", 20, errors[i]}, 1, (rws_quantity){next, 20, errors[i]});
-        rws_finding_add(f, c.verdict, "%c error: WS %.3g, next %s %.3g (p = %.2g)", errors[i][0], c.a,
-                        rws_style_name(next), c.b, c.p);
-    }
-}
-
-/* Whether an error with K = 20 is below that with K = 2, times a factor. */
-static rws_compared falls(const rws_query *q, rws_finding *f, const char *method, const char *metric, double factor)
-{
-    return rws_less(q, f, (rws_quantity){method, 20, metric}, factor, (rws_quantity){method, 2, metric});
-}
-
-static void p2(const rws_query *q, rws_finding *f)
-{
-    for (int i = 0; i < 2; i++) {
-        const rws_compared c = falls(q, f, "ws", errors[i], 1);
-        rws_finding_add(f, c.verdict, "%c error of WS: %.3g with K = 2, %.3g with 20 (p = %.2g)", errors[i][0], c.b,
-                        c.a, c.p);
-    }
-}
-
-static void p3_falls(const rws_query *q, rws_finding *f)
-{
-    const rws_compared c = falls(q, f, "ww", "q_error", 1);
-    rws_finding_add(f, c.verdict, "q error of WW: %.3g with K = 2, %.3g with 20 (p = %.2g)", c.b, c.a, c.p);
-}
-
-static void p3_worse(const rws_query *q, rws_finding *f)
-{
-    const rws_compared c = rws_less(q, f, (rws_quantity){"ws", 20, "q_error"}, 1, (rws_quantity){"ww", 20, "q_error"});
-    rws_finding_add(f, c.verdict, "q error: WS %.3g, WW %.3g (p = %.2g)", c.a, c.b, c.p);
-}
-
-/* "Not significantly" is the paper's own word: the claim fails only where the fall is significant. */
-static void p3_p_error(const rws_query *q, rws_finding *f)
-{
-    const rws_compared c = falls(q, f, "ww", "p_error", 1);
-    rws_finding_add(f, c.seeds < 5 ? RWS_UNDECIDED : rws_verdict_of(c.verdict != RWS_HOLDS),
-                    "p error of WW: %.3g with K = 2, %.3g with 20 (p = %.2g)", c.b, c.a, c.p);
-}
-
-static void p4(const rws_query *q, rws_finding *f)
-{
-    for (int m = 0; m < 2; m++) {
-        const rws_compared c = rws_less(q, f, (rws_quantity){methods[m], 2, "q_error"}, 1 / 0.95,
-                                        (rws_quantity){methods[m], 20, "q_error"});
-        rws_finding_add(f, c.verdict, "q error of %s: %.3g with K = 2, %.3g with 20 (p = %.2g)",
-                        rws_style_name(methods[m]), c.a, c.b, c.p);
-    }
-}
-
 /* What a run's snapshot of trees has about the sentence. */
 typedef struct {
     int    n;               /* of the trees drawn most often yield it; -1: the run has no snapshot */
@@ -205,7 +139,7 @@ static bool are_rare(const parses *p)
 }
 
 /* Whether the trees of most runs with K = 20 are so; the numbers are those of the first run, which the figure shows. */
-static void judge_trees(const rws_query *q, rws_finding *f, const char *method, bool (*is_so)(const parses *p))
+static void judge_trees(const rws_query *q, rws_evidence *e, const char *method, bool (*is_so)(const parses *p))
 {
     int                n, n_seen = 0, n_fit = 0;
     const rws_result **runs = rws_query_runs(q, method, 20, &n);
@@ -217,27 +151,26 @@ static void judge_trees(const rws_query *q, rws_finding *f, const char *method, 
         n_fit += is_so(&p);
     }
     free(runs);
-    rws_finding_seeds(f, n_seen);
-    rws_finding_add(
-        f, rws_most(n_fit, n_seen),
+    rws_evidence_most(
+        e, n_fit, n_seen,
         "so in %d of %d runs; in the first, %d of the %d trees drawn most often yield the sentence, with shares "
         "%.3g and %.3g, together %.3g (the ratio of its two parses is 1.33 under the true grammar)",
         n_fit, n_seen, first.n, N_TREES, first.shares[0], first.shares[1], first.total);
 }
 
-static void p5(const rws_query *q, rws_finding *f)
+static void p5(const rws_query *q, rws_evidence *e)
 {
-    judge_trees(q, f, "ws", has_both);
+    judge_trees(q, e, "ws", has_both);
 }
 
-static void p6(const rws_query *q, rws_finding *f)
+static void p6(const rws_query *q, rws_evidence *e)
 {
-    judge_trees(q, f, "vimco", has_none);
+    judge_trees(q, e, "vimco", has_none);
 }
 
-static void p9(const rws_query *q, rws_finding *f)
+static void p9(const rws_query *q, rws_evidence *e)
 {
-    judge_trees(q, f, "ww", are_rare);
+    judge_trees(q, e, "ww", are_rare);
 }
 
 /* Total variation distance: half the sum of the differences, which is the largest difference in the probability of any
@@ -261,7 +194,7 @@ static const rws_result *same_seed(const rws_result *run, const rws_result **lis
     return NULL;
 }
 
-static void p7(const rws_query *q, rws_finding *f)
+static void p7(const rws_query *q, rws_evidence *e)
 {
     int                n_ws, n_vimco, n_seen = 0, n_fit = 0;
     const rws_result **ws = rws_query_runs(q, "ws", 20, &n_ws), **vimco = rws_query_runs(q, "vimco", 20, &n_vimco);
@@ -275,57 +208,42 @@ static void p7(const rws_query *q, rws_finding *f)
     }
     free(ws);
     free(vimco);
-    rws_finding_seeds(f, n_seen);
-    rws_finding_add(f, rws_most(n_fit, n_seen),
-                    "so for %d of %d seeds; total variation from the truth for the first: WS %.3g, VIMCO %.3g", n_fit,
-                    n_seen, first[0], first[1]);
+    rws_evidence_most(e, n_fit, n_seen,
+                      "so for %d of %d seeds; total variation from the truth for the first: WS %.3g, VIMCO %.3g", n_fit,
+                      n_seen, first[0], first[1]);
 }
 
-/* The mean share of trees that met a cap, over the runs with all K that have it; and the share of runs that broke. */
-static double blown_up(const rws_query *q, rws_finding *f, const char *method, double *broken)
-{
-    int                n, n_seen = 0;
-    const rws_result **runs = rws_query_runs(q, method, 0, &n);
-    const int          n_broken = rws_query_failed(q, method);
-    double             total = 0;
-    for (int i = 0; i < n; i++) {
-        const double share = rws_result_last(runs[i], "truncated");
-        if (!isnan(share)) total += share, n_seen++;
+#define BOTH "p_error q_error"
+#define PARTS (const rws_part[])
+#define CAPPED(more, fewer)                                     \
+    {                                                           \
+        "truncated", more, fewer, RWS_MEAN_K, RWS_ABOVE(-0.001) \
     }
-    free(runs);
-    for (int k = 0; k < N_K; k++) rws_query_count(q, f, method, particles[k]);
-    *broken = n + n_broken ? (double)n_broken / (n + n_broken) : NAN;
-    return n_seen ? total / n_seen : NAN;
-}
-
-static void p8(const rws_query *q, rws_finding *f)
-{
-    double       v[N_METHODS], broken[N_METHODS];
-    const double slack = 1e-3;
-    for (int m = 0; m < N_METHODS; m++) v[m] = blown_up(q, f, methods[m], &broken[m]);
-    const bool cut = v[0] >= v[1] - slack && v[1] >= fmax(v[2], v[3]) - slack;
-    const bool fail = broken[0] >= broken[1] && broken[1] >= fmax(broken[2], broken[3]);
-    rws_finding_add(
-        f, rws_verdict_of(cut && fail),
-        "share of trees that meet a cap: REINFORCE %.3g, VIMCO %.3g, WS %.3g, WW %.3g; share of runs that broke: %.3g, "
-        "%.3g, %.3g, %.3g",
-        v[0], v[1], v[2], v[3], broken[0], broken[1], broken[2], broken[3]);
-}
 
 static const rws_claim claims[] = {
-    {"P1", "With K = 20, WS has the lowest p error and the lowest q error.", p1, true},
-    {"P2", "p and q errors of WS fall from K = 2 to 20.", p2, false},
-    {"P3a", "The guide of WW improves with K: its q error falls from K = 2 to 20.", p3_falls, false},
-    {"P3b", "With K = 20 the guide of WW is significantly worse than that of WS.", p3_worse, false},
-    {"P3c", "Learning of the model does not improve significantly with K for WW.", p3_p_error, false},
-    {"P4", "The guides of VIMCO and REINFORCE do not improve with K (q errors fall by less than 5 %).", p4, true},
-    {"P5", "Given “" SENTENCE "”, both of its parses are among the trees that WS (K = 20) draws most often.", p5,
-     false},
-    {"P6", "None of the trees that VIMCO (K = 20) draws most often yields the sentence.", p6, true},
-    {"P7", "The rules of NP: WS (K = 20) comes within 0.1 of the truth, VIMCO is at least twice as far off.", p7, true},
-    {"P8", "Trees that grow too long: REINFORCE at least as often as VIMCO, VIMCO as WS and WW.", p8, true},
-    {"P9", "Proposals of WW (K = 20) rarely are parse trees of the sentence: less than a tenth of its draws.", p9,
-     false},
+    {"P1", "With K = 20, WS has the lowest p error and the lowest q error.",
+     .parts = PARTS{{BOTH, "ws", "reinforce vimco ww", 20, RWS_BELOW(1)}, {0}}, .varies = true},
+    {"P2", "p and q errors of WS fall from K = 2 to 20.",
+     .parts = PARTS{{BOTH, "ws", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
+    {"P3a", "The guide of WW improves with K: its q error falls from K = 2 to 20.",
+     .parts = PARTS{{"q_error", "ww", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
+    {"P3b", "With K = 20 the guide of WW is significantly worse than that of WS.",
+     .parts = PARTS{{"q_error", "ww", "ws", 20, RWS_ABOVE(1)}, {0}}},
+    {"P3c",
+     "Learning of the model does not improve with K for WW: from K = 2 to 20 the p error falls by less than 5 %.",
+     .parts = PARTS{{"p_error", "ww", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
+    {"P4", "The guides of VIMCO and REINFORCE do not improve with K (q errors fall by less than 5 %).",
+     .parts = PARTS{{"q_error", "vimco reinforce", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}, .varies = true},
+    {"P5", "Given “" SENTENCE "”, both of its parses are among the trees that WS (K = 20) draws most often.",
+     .check = p5},
+    {"P6", "None of the trees that VIMCO (K = 20) draws most often yields the sentence.", .check = p6, .varies = true},
+    {"P7", "The rules of NP: WS (K = 20) comes within 0.1 of the truth, VIMCO is at least twice as far off.",
+     .check = p7, .varies = true},
+    {"P8",
+     "Trees that grow too long: REINFORCE at least as often as VIMCO, VIMCO as WS and WW (mean share over all K).",
+     .parts = PARTS{CAPPED("reinforce", "vimco"), CAPPED("vimco", "ws"), CAPPED("vimco", "ww"), {0}}, .varies = true},
+    {"P9", "Proposals of WW (K = 20) rarely are parse trees of the sentence: less than a tenth of its draws.",
+     .check = p9},
     {0},
 };
 
@@ -345,6 +263,7 @@ const rws_experiment rws_experiment_pcfg = {
     .help = "probabilistic grammar: WS, WW, VIMCO, REINFORCE; trees and rules",
     .sweep = sweep,
     .quick = quick,
+    .iterations = 2000,
     .order = order,
     .where = where,
     .variants = rws_vimco_variants,

@@ -1,5 +1,6 @@
 #include "paper/query.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +41,6 @@ void rws_finding_seeds(rws_finding *f, int n)
 {
     if (!f) return;
     if (f->seeds < 0 || n < f->seeds) f->seeds = n;
-    if (n == 0) f->verdict = RWS_UNKNOWN;
 }
 
 /* ---- runs */
@@ -78,22 +78,6 @@ const rws_result **rws_query_runs(const rws_query *q, const char *method, int K,
     for (int i = 0; runs && i < q->results->n; i++)
         if (fits(q, &q->results->runs[i], method, K)) runs[(*n)++] = &q->results->runs[i];
     return runs;
-}
-
-int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K)
-{
-    int n = 0;
-    for (int i = 0; i < q->results->n; i++) n += fits(q, &q->results->runs[i], method, K);
-    rws_finding_seeds(f, n);
-    return n;
-}
-
-int rws_query_failed(const rws_query *q, const char *method)
-{
-    int n = 0;
-    for (int i = 0; i < q->results->n; i++)
-        n += q->results->runs[i].failure && matches(q, &q->results->runs[i], method, 0);
-    return n;
 }
 
 const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K)
@@ -138,4 +122,59 @@ rws_particles rws_query_particles(const rws_query *q)
     }
     qsort(p.K, (size_t)p.n, sizeof *p.K, ascending);
     return p;
+}
+
+uint64_t rws_query_iterations(const rws_query *q)
+{
+    uint64_t most = 0;
+    for (int i = 0; i < q->results->n; i++)
+        if (fits(q, &q->results->runs[i], NULL, 0) && q->results->runs[i].iterations > most)
+            most = q->results->runs[i].iterations;
+    return most;
+}
+
+/* The fewest and the most seeds that a method has with one number of particles. */
+static void count_seeds(const rws_query *q, int *least, int *most)
+{
+    *least = *most = 0;
+    for (int i = 0; i < q->results->n; i++) {
+        const rws_result *r = &q->results->runs[i];
+        const char       *method = rws_result_get(r, "method"), *K = rws_result_get(r, "particles");
+        bool              seen[64] = {false};
+        int               n = 0;
+        if (!fits(q, r, NULL, 0) || !method || !K) continue;
+        for (int k = 0; k < q->results->n; k++) {
+            const char *seed = rws_result_get(&q->results->runs[k], "seed");
+            if (seed && fits(q, &q->results->runs[k], method, atoi(K))) seen[atoi(seed) & 63] = true;
+        }
+        for (int k = 0; k < 64; k++) n += seen[k];
+        if (!*least || n < *least) *least = n;
+        if (n > *most) *most = n;
+    }
+}
+
+char *rws_query_note(const rws_query *q, char *text, size_t size)
+{
+    static const struct {
+        const char *key, *value, *note;
+    } readings[] = {{"vimco_no_logK", "0", "VIMCO with log K, "},
+                    {"vimco_no_logK", "1", "VIMCO without log K, "},
+                    {"vimco_air_ref", "0", "VIMCO as printed, "},
+                    {"vimco_air_ref", "1", "VIMCO with the signal of one particle, "},
+                    {"ww_baseline", "1", "WW with a baseline, "}};
+    const uint64_t done = rws_query_iterations(q);
+    size_t         n = 0;
+    int            least, most;
+    count_seeds(q, &least, &most);
+    text[0] = '\0';
+    for (int i = 0; q->own && q->own[i].method; i++)
+        for (size_t k = 0; k < sizeof readings / sizeof *readings; k++)
+            if (strcmp(q->own[i].key, readings[k].key) == 0 && strcmp(q->own[i].value, readings[k].value) == 0)
+                n += (size_t)snprintf(text + n, size - n, "%s", readings[k].note);
+    if (least < most) n += (size_t)snprintf(text + n, size - n, "%d to %d seeds, ", least, most);
+    else n += (size_t)snprintf(text + n, size - n, "%d %s, ", most, most == 1 ? "seed" : "seeds");
+    n += (size_t)snprintf(text + n, size - n, "%" PRIu64, done);
+    if (q->iterations > done) n += (size_t)snprintf(text + n, size - n, " of %" PRIu64, q->iterations);
+    snprintf(text + n, size - n, " iterations");
+    return text;
 }

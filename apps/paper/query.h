@@ -17,13 +17,14 @@ typedef struct {
 
 typedef struct {
     const rws_results    *results;
-    const rws_result_key *where; /* keys and values that all runs must have; the end has key NULL; may be NULL */
-    const rws_query_own  *own;   /* the end has method NULL; may be NULL */
+    const rws_result_key *where;      /* keys and values that all runs must have; the end has key NULL; may be NULL */
+    const rws_query_own  *own;        /* the end has method NULL; may be NULL */
+    uint64_t              iterations; /* of the paper; 0: not known */
     bool *starved; /* becomes true if there is no memory for runs or numbers, which are then none; may be NULL */
 } rws_query;
 
 /* In ascending order of what decides: the verdict on a claim is the largest of the verdicts on its parts. */
-typedef enum { RWS_HOLDS, RWS_UNDECIDED, RWS_FAILS, RWS_UNKNOWN, RWS_VERDICTS } rws_verdict;
+typedef enum { RWS_HOLDS, RWS_UNDECIDED, RWS_UNKNOWN, RWS_FAILS, RWS_VERDICTS } rws_verdict;
 
 extern const char *const rws_verdict_names[]; /* "holds", "undecided", "does not hold", "not enough runs" */
 
@@ -43,24 +44,12 @@ void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ..
 /* Notes that a number comes from this many seeds. */
 void rws_finding_seeds(rws_finding *f, int n);
 
-/* The verdict on a part that a yes or no decides. */
-static inline rws_verdict rws_verdict_of(bool holds)
-{
-    return holds ? RWS_HOLDS : RWS_FAILS;
-}
-
 /* Memory that a query needs for n items of a size, zeroed; the caller frees it. NULL sets *starved. */
 void *rws_query_alloc(const rws_query *q, int n, size_t size);
 
 /* Finished runs of the method with K particles (0: any number) and the query's conditions, and their number. The
  * caller frees the list. NULL and 0 without memory. */
 const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n);
-
-/* The number of the runs of rws_query_runs, which is also noted as seeds in the finding. */
-int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K);
-
-/* The number of runs of the method, with any number of particles and the query's conditions, whose numbers broke. */
-int rws_query_failed(const rws_query *q, const char *method);
 
 /* The finished run of the method with K particles that has the lowest seed; NULL if there is none. Method NULL means any
  * method. */
@@ -71,6 +60,13 @@ const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, co
 
 /* The metric over the iterations; the caller releases it. */
 void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out);
+
+/* Writes what a figure of the runs should say: which reading of a method they have, how many seeds, and how many of the paper's
+ * iterations. Returns text. */
+char *rws_query_note(const rws_query *q, char *text, size_t size);
+
+/* The most iterations of a finished run. */
+uint64_t rws_query_iterations(const rws_query *q);
 
 /* The numbers of particles in the results, in ascending order; at most the first RWS_MOST_K that are found. */
 enum { RWS_MOST_K = 16 };

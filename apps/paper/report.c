@@ -75,7 +75,9 @@ static void put_runs(FILE *out, const rws_experiment *e, const rws_results *r)
         put_values(out, e, r, "seed");
         fprintf(out, "; together %.3g hours of training on one thread each; version ", seconds / 3600);
         put_versions(out, e, r);
-        fputc('.', out);
+        char            note[160];
+        const rws_query q = {.results = r, .where = e->where, .own = e->variants[0].own, .iterations = e->iterations};
+        fprintf(out, ". Figures: %s.", rws_query_note(&q, note, sizeof note));
     }
     fputs("\n\n", out);
 }

@@ -3,7 +3,9 @@
  *
  * With spikes the gradient is biased: the density ratio p / q jumps where a bit leaves its spike, and a gradient that passes
  * through the draw does not see how often that happens. DVAE avoids this for a single particle by an exact KL term, which
- * the bound of several particles does not have. */
+ * the bound of several particles does not have. What is missing for bit i of particle k, with the logits l_q and l_p of the guide and
+ * the model, is -q (L - L') dl_q on its spike, where L' is the bound with the log-weight of k changed by l_p - l_q. Measured on the
+ * mixture, the mean gradient is 0.73 of that of the bound. */
 #include "estimator/relaxed.h"
 
 #include "base/error.h"
@@ -44,11 +46,12 @@ static void prepare(const rws_method *m, rws_pass *pass)
 const rws_estimator rws_estimator_dvae = {
     .name = "dvae",
     .help = "the pathwise gradient of a relaxed model's bound (a stick of smoothed bits)",
-    .settings = (const rws_setting[]){{"smoothing", "exponential", 0, 0,
-                                       "spike (DVAE), exponential (DVAE++) or power (DVAE#): how bits are smoothed"},
-                                      {"beta_start", "8", 0.1, 100, "sharpness of the smoothing at the beginning"},
-                                      {"beta_end", "8", 0.1, 100, "and at the end"},
-                                      {0}},
+    .settings =
+        (const rws_setting[]){{"smoothing", "exponential", 0, 0,
+                               "spike (DVAE; its gradient of phi is biased), exponential (DVAE++) or power (DVAE#)"},
+                              {"beta_start", "8", 0.1, 100, "sharpness of the smoothing at the beginning"},
+                              {"beta_end", "8", 0.1, 100, "and at the end"},
+                              {0}},
     .setup = setup,
     RWS_RELAXED_ESTIMATOR(RWS_SMOOTHED, prepare),
 };

@@ -11,7 +11,9 @@
 
 static const rws_setting of_gradients[] = {
     {"std_ref", "0", 0, 1, "1: grad_std divided as in the authors' code", true},
-    {"grad_snr", "0", 0, 1, "1: also measure the signal-to-noise ratios of the gradients, snr_theta and snr_phi", true},
+    {"grad_snr", "0", 0, 1e6,
+     "1: also measure the signal-to-noise ratios of the gradients, snr_theta and snr_phi; more: from so many draws",
+     true},
     {0},
 };
 

@@ -5,13 +5,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define DRAWS 10
+/* How many draws are taken. */
+static int draws_of(const rws_trainer *t)
+{
+    return t->grad_snr > 1 ? t->grad_snr : 10;
+}
 
 /* Adds up the draws of a gradient and of its squares: sums[2 k] and sums[2 k + 1] for number k. */
 static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_error *err)
 {
     const size_t size = t->program.setup.params.size;
-    for (uint64_t i = 0; i < DRAWS; i++) {
+    for (uint64_t i = 0; i < (uint64_t)draws_of(t); i++) {
         RWS_TRY(rws_trainer_go_on_together(t, err));
         RWS_TRY(rws_trainer_gradient(t, RWS_TEST, i, gradient, size, err));
         for (size_t k = 0; k < size; k++) {
@@ -25,13 +29,13 @@ static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_e
 
 /* *std: the mean of the standard deviation over the numbers of a group. *snr: the mean of |mean|, divided by *std. A mean of
  * the ratios of single numbers would be dominated by the few numbers that hardly vary. */
-static void summarise(const rws_params *p, const double *sums, rws_group group, double *std, double *snr)
+static void summarise(const rws_params *p, const double *sums, int draws, rws_group group, double *std, double *snr)
 {
     const size_t first = p->first[group], end = p->first[group + 1];
     double       signal = 0;
     *std = 0;
     for (size_t k = first; k < end; k++) {
-        const double mean = sums[2 * k] / DRAWS, variance = sums[2 * k + 1] / DRAWS - mean * mean;
+        const double mean = sums[2 * k] / draws, variance = sums[2 * k + 1] / draws - mean * mean;
         signal += fabs(mean);
         *std += variance > 0 ? sqrt(variance) : 0;
     }
@@ -56,8 +60,8 @@ rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err)
     rws_status        status = rws_trainer_agree(t, gradient && sums ? RWS_OK : rws_no_memory(err, "gradients"), err);
     if (status == RWS_OK) status = add_draws(t, gradient, sums, err);
     if (status == RWS_OK) {
-        summarise(p, sums, RWS_THETA, &theta_std, &out->snr_theta);
-        summarise(p, sums, RWS_PHI, &out->std, &out->snr_phi);
+        summarise(p, sums, draws_of(t), RWS_THETA, &theta_std, &out->snr_theta);
+        summarise(p, sums, draws_of(t), RWS_PHI, &out->std, &out->snr_phi);
         if (t->std_ref) out->std *= reference_share(p);
     }
     free(gradient);

@@ -186,7 +186,8 @@ static rws_status build(rws_trainer *t, const rws_config *config, const rws_mode
     RWS_TRY(rws_program_set_up(&t->program, NULL, 0, err));
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->program.setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
-    t->grad_snr = is_set(t, "grad_snr");
+    const char *draws = rws_setup_given(&t->program.setup, "grad_snr");
+    t->grad_snr = draws ? (int)g_ascii_strtod(draws, NULL) : 0;
     RWS_TRY(rws_given_open(t, err));
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));

@@ -506,24 +506,23 @@ static void test_std_ref(void **state)
     }
 }
 
-/* The sum over parameters of |mean| by that of the deviations, from the same ten gradients. */
-static void test_grad_snr(void **state)
+/* The sum over parameters of |mean| by that of the deviations, from the same gradients. */
+static void compare_snr(const char *setting, size_t draws)
 {
-    (void)state;
     rws_config c = {.model = "gmm", .method = "vimco", .particles = 3, .seed = 2};
-    c.set[c.n_set++] = "grad_snr=1";
+    c.set[c.n_set++] = setting;
     rws_trainer      *t = trainer_from(&c, true);
     const rws_params *p = rws_trainer_state_of(t).params;
-    float            *g = malloc(10 * p->size * sizeof *g);
+    float            *g = malloc(draws * p->size * sizeof *g);
     rws_error         err = {""};
-    for (uint64_t i = 0; i < 10; i++)
+    for (uint64_t i = 0; i < draws; i++)
         assert_int_equal(rws_trainer_gradient(t, RWS_TEST, i, g + i * p->size, p->size, &err), RWS_OK);
     for (int group = RWS_THETA; group <= RWS_PHI; group++) {
         double signal = 0, noise = 0;
         for (size_t k = p->first[group]; k < p->first[group + 1]; k++) {
             double mean = 0, variance = 0;
-            for (size_t i = 0; i < 10; i++) mean += (double)g[i * p->size + k] / 10;
-            for (size_t i = 0; i < 10; i++) variance += pow((double)g[i * p->size + k] - mean, 2) / 10;
+            for (size_t i = 0; i < draws; i++) mean += (double)g[i * p->size + k] / (double)draws;
+            for (size_t i = 0; i < draws; i++) variance += pow((double)g[i * p->size + k] - mean, 2) / (double)draws;
             signal += fabs(mean);
             noise += sqrt(variance);
         }
@@ -531,6 +530,13 @@ static void test_grad_snr(void **state)
     }
     free(g);
     rws_trainer_free(t);
+}
+
+static void test_grad_snr(void **state)
+{
+    (void)state;
+    compare_snr("grad_snr=1", 10);
+    compare_snr("grad_snr=25", 25);
 }
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------- */

@@ -193,6 +193,54 @@ static void test_clipping(void **state)
     unlink(path);
 }
 
+/* Draws a rising curve and one that starts far below it. Returns the height of the first in pixels; *height becomes that of the
+ * picture. */
+static int height_of_rising(bool robust, const char *note, int *height)
+{
+    double x[30], y[30], far[30];
+    for (int i = 0; i < 30; i++) {
+        x[i] = i;
+        y[i] = i / 29.0;
+        far[i] = i < 3 ? -1000 : 0.5;
+    }
+    const rws_curve curves[] = {{.method = "ws", .n = 30, .x = x, .y = y}, {.method = "ww", .n = 30, .x = x, .y = far}};
+    const rws_panel panel = {NULL, curves, 2};
+    const rws_axis  axis = {.label = "iteration"}, error = {.label = "log evidence", .robust = robust};
+    rws_chart       chart = one_panel(&panel, &axis, &error);
+    chart.names = RWS_NAMES_NONE;
+    chart.own_y = true;
+    chart.title = "A title";
+    chart.note = note;
+    rws_error   err;
+    const char *path = in_folder("robust.png");
+    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+    picture p = open_picture(path);
+    bool   *columns = calloc(p.width, sizeof *columns);
+    int     box[4];
+    assert_true(find_colour(p, "ws", box, columns));
+    *height = p.height;
+    free(columns);
+    close_picture(p);
+    unlink(path);
+    return box[3] - box[2];
+}
+
+/* A curve that is far away does not flatten the others on a robust axis; a note makes the picture higher; two runs have no band. */
+static void test_robust(void **state)
+{
+    (void)state;
+    int plain, noted;
+    assert_true(height_of_rising(true, NULL, &plain) > plain / 3);
+    assert_true(height_of_rising(false, "2 seeds", &noted) < noted / 20);
+    assert_true(noted > plain + 10);
+    double             values[] = {1, 2};
+    const rws_gathered two = {.n = 2, .n_runs = 2, .x = values, .median = values, .low = values, .high = values};
+    rws_gathered       three = two;
+    three.n_runs = 3;
+    assert_null(rws_gathered_curve(&two, "ws").low);
+    assert_non_null(rws_gathered_curve(&three, "ws").low);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -306,9 +354,9 @@ static void test_no_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),    cmocka_unit_test(test_refused_files), cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_clipping), cmocka_unit_test(test_names),         cmocka_unit_test(test_edge_cases),
-        cmocka_unit_test(test_no_data),
+        cmocka_unit_test(test_files),      cmocka_unit_test(test_refused_files), cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_robust),     cmocka_unit_test(test_clipping),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_edge_cases), cmocka_unit_test(test_no_data),
     };
     return cmocka_run_group_tests_name("chart", tests, folder_make, folder_remove_empty);
 }

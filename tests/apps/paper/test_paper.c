@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_RUNS = 400, SEEDS = 5, MOST_METRICS = 8, MOST_SHOTS = 30, POINTS = 20, COMPONENTS = 20 };
+enum { FULL = 2000000, MOST_RUNS = 400, SEEDS = 5, MOST_METRICS = 8, MOST_SHOTS = 30, POINTS = 20, COMPONENTS = 20 };
 
 /* ---- results without a store */
 
@@ -69,8 +69,8 @@ static made *add(const char *model, const char *method, int K, int seed)
     memcpy(m->keys, keys, sizeof keys);
     m->result = (rws_result){.name = m->texts[2],
                              .store = "made up",
-                             .iteration = 1000,
-                             .iterations = 1000,
+                             .iteration = FULL,
+                             .iterations = FULL,
                              .n_keys = 4,
                              .keys = m->keys,
                              .histories = m->histories,
@@ -179,7 +179,7 @@ static const double gmm_p[METHODS][4] = {{.60, .61, .62, .65},  {.30, .31, .33, 
 static const double gmm_q[METHODS][4] = {{.95, .96, .97, .98}, {.70, .71, .72, .73},  {.75, .76, .77, .78},
                                          {.80, .78, .77, .80}, {1.3, 1.2, 1.1, 1.05}, {.85, .30, .10, .040},
                                          {.25, .10, .05, .045}};
-static const double gmm_std[METHODS] = {.5, 1, 2, .02, .01, .02, .02};
+static const double gmm_std[METHODS] = {.5, 1, 2, .015, .01, .02, .02};
 
 static made *add_gmm_run(const char *start, int method, int K, int seed)
 {
@@ -253,8 +253,8 @@ static void test_gmm(void **state)
     expect_spoiled(e, "G7f", "concrete", 20, "q_error", 0.1);
     expect_spoiled(e, "G16", "dww", 20, "q_error", 0.2);
     expect_spoiled(e, "G3", "ww", 5, "p_error", 0.95);
-    expect_spoiled(e, "G4a", "ws", 10, "q_error", 1.5);
-    expect_spoiled(e, "G4b", "ww", 5, "p_error", 0.6);
+    expect_spoiled(e, "G4a", "ws", 20, "q_error", 3);
+    expect_spoiled(e, "G4b", "ww", 20, "p_error", 6);
     expect_spoiled(e, "G5a", "relax", 20, "q_error", 0.1);
     expect_spoiled(e, "G5b", "vimco", 20, "q_error", 0.2);
     expect_spoiled(e, "G5c", "reinforce", 20, "p_error", 0.1);
@@ -275,7 +275,7 @@ static void test_pruning(void **state)
     for (int seed = 2; seed <= SEEDS; seed++) find("dww", 2, seed)->shown[16][19] = 0;
     expect(e, "G7d", RWS_FAILS);
     for (int seed = 1; seed <= SEEDS; seed++) find("ww", 20, seed)->shown[16][0] = 0;
-    expect(e, "G8a", RWS_FAILS);
+    expect(e, "G8a", RWS_UNDECIDED); /* five runs do not refute one of three parts */
     for (int seed = 1; seed <= SEEDS; seed++) find("ws", 2, seed)->shown[16][12] = 0.1;
     expect(e, "G7a", RWS_FAILS);
     for (int seed = 1; seed <= SEEDS; seed++)
@@ -299,23 +299,51 @@ static void test_pruning(void **state)
     expect(e, "G6", RWS_FAILS);
 }
 
-/* The test of signs: known shares, and what few seeds can decide. */
+/* Whether the mean of n numbers lies between low and high, as one of `parts` parts of which the others hold. */
+static rws_verdict judge(const double *x, int n, double low, double high, int parts)
+{
+    static rws_evidence e;
+    e.n = e.n_groups = 0;
+    rws_evidence_add(&e, x, n, low, high, "a part");
+    for (int i = 1; i < parts; i++) rws_evidence_add(&e, (const double[]){1, 1, 1}, 3, 0, 2, "another");
+    return rws_evidence_judge(&e).verdict;
+}
+
+static rws_verdict most(int fit, int n)
+{
+    static rws_evidence e;
+    e.n = e.n_groups = 0;
+    rws_evidence_most(&e, fit, n, "most");
+    return rws_evidence_judge(&e).verdict;
+}
+
+/* Student's distribution against its table; both errors of a claim are at the level, whatever its parts. */
 static void test_comparison(void **state)
 {
     (void)state;
-    assert_true(rws_signs_below((const double[]){-1, -2, -3, -4, -5}, 5) == 1.0 / 32);
-    assert_true(rws_signs_below((const double[]){1, 2}, 2) == 1);
-    assert_true(rws_signs_below((const double[]){1, -2}, 2) == 0.5);
-    double many[RWS_MOST_PAIRS];
-    for (int i = 0; i < 30; i++) many[i] = i < 29 ? -1 - i : 1;
-    assert_true(rws_signs_below(many, 30) == 3.0 / (1 << 30)); /* of 1, 1 and 2: none, the last alone, … */
-    assert_int_equal(rws_most(5, 5), RWS_HOLDS);
-    assert_int_equal(rws_most(4, 4), RWS_UNDECIDED);
-    assert_int_equal(rws_most(9, 10), RWS_HOLDS);
-    assert_int_equal(rws_most(8, 10), RWS_UNDECIDED);
-    assert_int_equal(rws_most(1, 10), RWS_FAILS);
-    assert_int_equal(rws_most(0, 0), RWS_UNKNOWN);
-    add_gmm(3);
+    assert_true(fabs(rws_student(6.3138, 1) - 0.95) < 1e-5);
+    assert_true(fabs(rws_student(2.9200, 2) - 0.95) < 1e-5);
+    assert_true(fabs(rws_student(2.1318, 4) - 0.95) < 1e-5);
+    assert_true(fabs(rws_student(-1.8331, 9) - 0.05) < 1e-5);
+    assert_true(fabs(rws_student_quantile(0.975, 3) - 3.1824) < 1e-4);
+    const double x[] = {1.0, 1.2, 1.4, 1.1, 1.3}; /* mean 1.2, standard error 0.0707, and 2.13 of these at 5 % */
+    assert_int_equal(judge(x, 5, 1.0, INFINITY, 1), RWS_HOLDS);
+    assert_int_equal(judge(x, 5, 1.1, INFINITY, 1), RWS_UNDECIDED);
+    assert_int_equal(judge(x, 5, 1.3, INFINITY, 1), RWS_UNDECIDED);
+    assert_int_equal(judge(x, 5, 1.4, INFINITY, 1), RWS_FAILS);
+    assert_int_equal(judge(x, 5, -INFINITY, 1.0, 1), RWS_FAILS);
+    assert_int_equal(judge(x, 5, -INFINITY, 1.0, 4), RWS_UNDECIDED); /* p = 0.024 does not refute one of four */
+    assert_int_equal(judge(x, 5, 1.0, 1.4, 4), RWS_HOLDS);           /* and shows all four */
+    assert_int_equal(judge(x, 5, 1.0, 1.3, 1), RWS_UNDECIDED);
+    assert_int_equal(judge(x, 2, 0, INFINITY, 1), RWS_UNDECIDED); /* two seeds decide nothing */
+    assert_int_equal(judge(x, 0, 0, INFINITY, 1), RWS_UNKNOWN);
+    assert_int_equal(most(5, 5), RWS_HOLDS);
+    assert_int_equal(most(4, 4), RWS_UNDECIDED);
+    assert_int_equal(most(9, 10), RWS_HOLDS);
+    assert_int_equal(most(8, 10), RWS_UNDECIDED);
+    assert_int_equal(most(1, 10), RWS_FAILS);
+    assert_int_equal(most(0, 0), RWS_UNKNOWN);
+    add_gmm(2);
     expect(&rws_experiment_gmm, "G1", RWS_UNDECIDED);
 }
 
@@ -349,7 +377,7 @@ static void test_gmm_snr(void **state)
         for (int many = 0; many < 2; many++)
             for (int seed = 1; seed <= SEEDS; seed++) {
                 made *r = add("gmm", methods[m], many ? 100 : 2, seed);
-                set(r, "grad_snr", "1");
+                set(r, "start", "near");
                 if (m == 0) set(r, "relax_control", "net");
                 if (m == 2) set(r, "vimco_no_logK", "0");
                 const double phi = many == (m > 2) ? 2 : 1, noise = 1 + 0.01 * seed;
@@ -395,7 +423,8 @@ static void test_gmm_tried(void **state)
         for (int m = 0; m < 7; m++) add_tried(plain[m], NULL, NULL, seed, 0.2, 0.3);
         for (int i = 0; i < 3; i++)
             add_tried("relax", "relax_control", controls[i], seed, 0.1 + 0.1 * i, 0.2 + 0.1 * i);
-        for (int i = 0; i < 4; i++) add_tried("concrete", "tau_end", taus[i], seed, 0.3, i == 1 ? 0.4 : 0.5);
+        for (int i = 0; i < 4; i++)
+            add_tried("concrete", "tau_end", taus[i], seed, i == 1 ? 0.3 : 0.35, i == 1 ? 0.4 : 0.5);
         for (int i = 0; i < 3; i++) add_tried("dvae", "smoothing", smoothings[i], seed, 0.8, 0.9);
     }
     expect_all_hold(e);
@@ -421,10 +450,10 @@ static void test_missing(void **state)
     for (int seed = 1; seed <= SEEDS; seed++) find("ww", 20, seed)->result.iteration = 999;
     expect(e, "G2a", RWS_UNKNOWN);
     expect(e, "G1", RWS_HOLDS);
-    for (int seed = 1; seed <= SEEDS; seed++) find("ww", 20, seed)->result.iteration = 1000;
-    find("ww", 20, 1)->result.failure = "It broke."; /* four seeds are left */
+    for (int seed = 1; seed <= SEEDS; seed++) find("ww", 20, seed)->result.iteration = FULL;
+    for (int seed = 1; seed <= 3; seed++) find("ww", 20, seed)->result.failure = "It broke."; /* two seeds are left */
     expect(e, "G2a", RWS_UNDECIDED);
-    find("ww", 20, 1)->result.failure = NULL;
+    for (int seed = 1; seed <= 3; seed++) find("ww", 20, seed)->result.failure = NULL;
 
     rws_checked checked[64];
     int         n = rws_paper_check(e, all(), checked, 64), n_variants = 0;
@@ -552,11 +581,9 @@ static void test_air(void **state)
     const rws_experiment *e = &rws_experiment_air;
     add_pair(&air);
     expect_all_hold(e);
-    expect_spoiled(e, "A2", "ww", 10, "final_log_evidence", -150);
+    expect_spoiled(e, "A2", "ww", 20, "final_log_evidence", -200);
     expect_spoiled(e, "A3", "vimco", 20, "final_log_evidence", -100);
-    expect_spoiled(e, "A1b", "vimco", 5, "final_log_evidence", -125);
     expect_spoiled(e, "A4a", "ww", 5, "final_kl", 40);
-    expect_spoiled(e, "A4b", "vimco", 5, "final_kl", 24);
     expect_spoiled(e, "A5a", "vimco", 20, "final_kl", 1);
     expect_spoiled(e, "A5b", "ww", 20, "final_kl", 100);
     for (int k = 0; k < 4; k++)
@@ -565,56 +592,26 @@ static void test_air(void **state)
     expect(e, "A1a", RWS_FAILS);
 }
 
-/* Two seeds decide statements about all K, and nothing about a single K. */
-static void test_two_seeds(void **state)
+/* Two seeds decide nothing, and neither do runs of less than half of the paper's iterations. */
+static void test_short(void **state)
 {
     (void)state;
     const rws_experiment *e = &rws_experiment_air;
     add_pair(&air);
-    for (int i = 0; i < results.n; i++)
-        if (atoi(rws_result_get(&runs[i].result, "seed")) > 2) runs[i].result.iteration = 999;
-    expect(e, "A1a", RWS_HOLDS);
+    for (int i = 0; i < results.n; i++) runs[i].result.iteration = runs[i].result.iterations = FULL / 2;
     expect(e, "A2", RWS_HOLDS);
-    expect(e, "A4a", RWS_HOLDS);
-    expect(e, "A5b", RWS_HOLDS);
-    expect(e, "A3", RWS_UNDECIDED);
-    expect(e, "A5a", RWS_UNDECIDED);
-    assert_int_equal(check(e, "A2", NULL).seeds, 2);
-    const rws_result_key where[] = {{"model", "air"}, {0}};
-    const rws_query      q = {.results = all(), .where = where};
-    rws_finding          f = rws_finding_new();
-    const rws_quantity   kl = {"ww", 0, "final_kl"};
-    const rws_trend down = rws_trend_of(&q, &f, kl, particles, 4, -1), up = rws_trend_of(&q, &f, kl, particles, 4, 1);
-    assert_true(fabs(down.p - 1.0 / 576) < 1e-12); /* one of (4!)^2 orders */
-    assert_int_equal(down.verdict, RWS_HOLDS);
-    assert_int_equal(up.verdict, RWS_FAILS);
-    for (int seed = 1; seed <= 2; seed++) /* one K on the other side: open, though all pairs together might say more */
-        for (int i = 0; i < POINTS; i++) find("ww", 5, seed)->values[2][i] = 40;
-    assert_int_not_equal(check(e, "A4a", NULL).verdict, RWS_HOLDS);
-    for (int seed = 2; seed <= 2; seed++)
-        for (int k = 0; k < 4; k++) find("ww", particles[k], seed)->result.iteration = 999;
-    expect(e, "A5b", RWS_UNDECIDED);
-}
-
-/* More pairs than there is room for: those beyond are left out, and their K is not one without runs. */
-static void test_many_pairs(void **state)
-{
-    (void)state;
-    add_pair(&air);
-    const rws_result_key where[] = {{"model", "air"}, {0}};
-    const rws_query      q = {.results = all(), .where = where};
-    rws_finding          f = rws_finding_new();
-    rws_quantity         ww[RWS_MOST_PAIRS / SEEDS + 1], vimco[RWS_MOST_PAIRS / SEEDS + 1];
-    const int            n = sizeof ww / sizeof *ww;
-    for (int k = 0; k < n; k++) {
-        ww[k] = (rws_quantity){"ww", particles[k % 4], "final_kl"};
-        vimco[k] = (rws_quantity){"vimco", particles[k % 4], "final_kl"};
+    for (int i = 0; i < results.n; i++) runs[i].result.iteration = runs[i].result.iterations = FULL / 2 - 1;
+    expect(e, "A2", RWS_UNDECIDED);
+    assert_non_null(strstr(check(e, "A2", NULL).numbers, "999999 of 2000000 iterations"));
+    for (int i = 0; i < results.n; i++) {
+        runs[i].result.iteration = runs[i].result.iterations = FULL;
+        if (atoi(rws_result_get(&runs[i].result, "seed")) > 2) runs[i].result.iteration = 999;
     }
-    const rws_compared c = rws_pooled(&q, &f, ww, vimco, n, 0);
-    assert_int_equal(c.seeds, RWS_MOST_PAIRS);
-    assert_int_equal(c.verdict, RWS_HOLDS);
-    assert_int_equal(f.seeds, SEEDS);
-    assert_int_equal(f.verdict, RWS_HOLDS);
+    for (const rws_claim *c = e->claims; c->name; c++) expect(e, c->name, RWS_UNDECIDED);
+    assert_int_equal(check(e, "A2", NULL).seeds, 2);
+    char            note[160];
+    const rws_query q = {.results = all(), .iterations = 2 * FULL};
+    assert_string_equal(rws_query_note(&q, note, sizeof note), "2 seeds, 2000000 of 4000000 iterations");
 }
 
 static void test_sbn(void **state)
@@ -884,12 +881,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_gmm),        TEST(test_pruning),      TEST(test_comparison), TEST(test_gmm_near),
-        TEST(test_missing),    TEST(test_pcfg),         TEST(test_air),        TEST(test_sbn),
-        TEST(test_texts),      TEST(test_figures),      TEST(test_sweeps),     TEST(test_plan),
-        TEST(test_budget),     TEST(test_budget_seeds), TEST(test_answers),    TEST(test_budget_middle),
-        TEST(test_two_seeds),  TEST(test_gmm_snr),      TEST(test_gmm_tried),  TEST(test_report),
-        TEST(test_many_pairs),
+        TEST(test_gmm),     TEST(test_pruning),      TEST(test_comparison), TEST(test_gmm_near),
+        TEST(test_missing), TEST(test_pcfg),         TEST(test_air),        TEST(test_sbn),
+        TEST(test_texts),   TEST(test_figures),      TEST(test_sweeps),     TEST(test_plan),
+        TEST(test_budget),  TEST(test_budget_seeds), TEST(test_answers),    TEST(test_budget_middle),
+        TEST(test_short),   TEST(test_gmm_snr),      TEST(test_gmm_tried),  TEST(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
