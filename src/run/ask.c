@@ -377,7 +377,7 @@ static rws_status make_test(const rws_trainer *t, int datum, float *const *field
         data[f] = calloc((size_t)n * (size_t)t->setup.fields[f].dim, sizeof(float));
         if (!data[f]) status = rws_no_memory(err, "the test data");
     }
-    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
     if (status == RWS_OK) status = RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TEST, 0, n, &random, data);
     if (status == RWS_OK) copy_datum(t, data, datum, fields);
     for (int f = 0; f < t->setup.n_fields; f++) free(data[f]);

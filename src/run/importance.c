@@ -115,7 +115,7 @@ static rws_status measure_data(const bound_job *j, int worker, int first, int n,
     rws_trainer      *t = j->t;
     rws_engine       *engine = t->engines[worker];
     const rws_config *c = &t->config;
-    const rws_key     key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1);
+    const rws_key     key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, RWS_TEST_BOUND);
     const float      *fields[t->setup.n_fields];
     for (int f = 0; f < t->setup.n_fields; f++) fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
     for (int d = 0; d < n; d++) data[d] = (datum){.top = -INFINITY};

@@ -275,7 +275,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
 
 static rws_status make_test(rws_trainer *t, rws_error *err)
 {
-    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
     return RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TEST, 0, t->n_test, &random, t->test);
 }
 
