@@ -243,7 +243,14 @@ static void name_broken_term(rws_engine *e)
 /* Whether the density that particles were drawn from, log_d, has terms of this kind. */
 static bool is_drawn_from(const rws_engine *e, rws_term kind)
 {
-    return e->pass.proposal == RWS_DEFENSIVE ? kind == RWS_TERM_D : kind == RWS_TERM_Q || kind == RWS_TERM_R;
+    return e->scores.log_d == e->scores.log_q ? kind == RWS_TERM_Q || kind == RWS_TERM_R : kind == RWS_TERM_D;
+}
+
+static bool has_terms(const rws_engine *e, rws_term kind)
+{
+    for (uint32_t i = 0; i < e->n_ends; i++)
+        if (e->levels[e->ends[i].level].total[kind]) return true;
+    return false;
 }
 
 /* Says at which site row i of the table drew a value that its own density calls impossible: the first one. */
@@ -314,7 +321,7 @@ void rws_scores_make(rws_engine *e)
         s->log_given = gather_totals(e, s->n, RWS_TERM_G, RWS_TERM_G);
         s->coef_given = RWS_NEW0(&e->arena, double, s->n);
     }
-    s->log_d = e->pass.proposal == RWS_DEFENSIVE ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
+    s->log_d = has_terms(e, RWS_TERM_D) ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
     for (int i = 0; i < RWS_OUTPUTS; i++) {
         s->out[i] = gather_output(e, s->n, i);
         s->coef_out[i] = NULL;

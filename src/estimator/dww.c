@@ -20,11 +20,11 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     return RWS_OK;
 }
 
-static void prepare(const rws_method *m, rws_pass *pass)
+static void prepare(const rws_method *m, rws_proposal *proposal)
 {
     const settings *set = m->own;
-    pass->delta = set->delta;
-    pass->wrong_delta = set->wrong_density;
+    proposal->delta = set->delta;
+    proposal->wrong_delta = set->wrong_density;
 }
 
 static void weigh_theta(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
@@ -52,7 +52,7 @@ const rws_estimator rws_estimator_dww = {
     .n_phases = 2,
     .phases = {{.mode = RWS_WAKE, .gradients = RWS_BIT(RWS_THETA), .steps = RWS_BIT(RWS_THETA), .weigh = weigh_theta},
                {.mode = RWS_WAKE,
-                .proposal = RWS_DEFENSIVE,
+                .drawing = RWS_DEFENSIVE,
                 .labels = true,
                 .gradients = RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_PHI),

@@ -31,7 +31,7 @@ static void program(rws_path *path, void *method)
 {
     const rws_method *m = method;
     const own        *o = m->own;
-    rws_programs(path, method);
+    rws_programs(path);
     rws_var   parts[RWS_FIELDS];
     const int n = rws_data_parts(path, m, parts);
     rws_path_output(path, BASELINE, rws_mlp_parts(path, o->baseline, parts, n));

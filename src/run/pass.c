@@ -7,8 +7,9 @@
 rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_particles, const float *const *fields,
                           rws_key key)
 {
-    return (rws_pass){.program = rws_programs,
-                      .context = &t->method,
+    return (rws_pass){.context = &t->method,
+                      .model = t->method.model,
+                      .state = t->method.state,
                       .mode = mode,
                       .n_data = n_data,
                       .n_particles = n_particles,
@@ -18,7 +19,8 @@ rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_parti
                       .key = key};
 }
 
-rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields)
+rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields,
+                             rws_proposal *proposal)
 {
     rws_trainer     *t = w->t;
     const rws_phase *phase = w->phase;
@@ -29,14 +31,15 @@ rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int 
     for (int f = 0; f < t->setup.n_fields && !sleep; f++)
         fields[f] = w->fields[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
     rws_pass pass = rws_trainer_pass(t, phase->mode, sleep ? 1 : n, to - from, fields, w->key);
-    if (phase->program) pass.program = phase->program;
+    pass.program = phase->program;
     pass.first_datum = sleep ? 0 : (uint32_t)first;
     pass.first_particle = (uint32_t)(from + (sleep ? first * K : 0));
-    pass.proposal = phase->proposal;
+    *proposal = (rws_proposal){.how = phase->drawing};
+    pass.proposal = proposal;
     pass.pathwise = phase->pathwise;
     pass.groups = phase->gradients | (phase->extend ? RWS_BIT(RWS_CONTROL) : 0);
     pass.negligible = t->config.scalar ? 0 : NEGLIGIBLE;
-    if (phase->prepare) phase->prepare(&t->method, &pass);
+    if (phase->prepare) phase->prepare(&t->method, proposal);
     if (!sleep && w->fields == (const float *const *)t->batch) rws_given_put(t, first, &pass);
     return pass;
 }
@@ -50,7 +53,7 @@ rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase)
 
 rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end)
 {
-    const rws_key key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 3);
+    const rws_key key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, RWS_TEST_QUESTION);
     rws_pass      pass = rws_trainer_pass(t, RWS_WAKE, 1, end - first, fields, key);
     pass.first_particle = (uint32_t)first;
     pass.reports = true;

@@ -16,8 +16,9 @@
 
 rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
 {
+    rws_proposal   proposal;
     const float   *fields[w->t->setup.n_fields];
-    const rws_pass pass = rws_phase_make_pass(w, (int)(s - w->t->shards), first, end, fields);
+    const rws_pass pass = rws_phase_make_pass(w, (int)(s - w->t->shards), first, end, fields, &proposal);
     return rws_engine_forward(engine, &pass, &s->error);
 }
 

@@ -198,8 +198,10 @@ rws_status rws_trainer_meet(rws_trainer *t, rws_error *err);
 rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_particles, const float *const *fields,
                           rws_key key);
 
-/* The pass of a phase for a shard, data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
-rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields);
+/* The pass of a phase for a shard, data first … end - 1; `fields` has room for a pointer per field. It and
+ * the proposal, which this function fills in, must outlive the pass. */
+rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields,
+                             rws_proposal *proposal);
 
 /* The phase; it has a gradient of phi too if the guide learns from given choices in this phase. */
 rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase);
