@@ -68,6 +68,7 @@ typedef struct {
 typedef struct {
     int             B, K, n;
     const uint32_t *start, *count;
+    const uint32_t *datum;     /* of each row */
     const double   *log_p;     /* of latents and data under the model */
     const double   *log_q;     /* of the latents under the guide, without those that were given */
     const double   *log_given; /* of the given choices under the guide; NULL if none was given */

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 typedef struct {
     double delta;
     bool   wrong_density;
@@ -38,7 +40,7 @@ static void weigh_phi(const rws_method *m, rws_scores *s, double share, rws_tall
     (void)m, (void)tally; /* evidence and ess are those of the guide's own particles */
     rws_tally unused = {0};
     rws_weigh(s, share, &unused);
-    for (int i = 0; i < s->n; i++) s->coef_q[i] = share * s->w[i];
+    memcpy(s->coef_q, s->coef_p, (size_t)s->n * sizeof(double));
 }
 
 const rws_estimator rws_estimator_dww = {
