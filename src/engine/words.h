@@ -16,13 +16,12 @@ typedef struct word_source {
     rws_engine *e;
     uint32_t    level, ordinal;
     uint32_t    first, end; /* rows whose bits are at hand */
-    uint32_t    each,
-        lane; /* of rows of neighbours: blocks of a row, and the first half of its first block; or each is 0 */
-    uint64_t pack[256]; /* see outcomes.h */
-    uint32_t start[WORDS_CHUNK];
-    int16_t  half[WORDS_CHUNK + 16];
-    uint16_t at[WORDS_CHUNK];
-    uint32_t k[WORDS_CHUNK], datum[WORDS_CHUNK], block[4 * WORDS_CHUNK];
+    uint32_t    each, lane; /* blocks of a row of neighbours, and the first half of its first block; or each is 0 */
+    uint64_t    pack[256];  /* see outcomes.h */
+    uint32_t    start[WORDS_CHUNK];
+    int16_t     half[WORDS_CHUNK + 16];
+    uint16_t    at[WORDS_CHUNK];
+    uint32_t    k[WORDS_CHUNK], datum[WORDS_CHUNK], block[4 * WORDS_CHUNK];
 } word_source;
 
 /* A source for the particles of a level, at their draw number `ordinal`. An engine has one: it is good until the next

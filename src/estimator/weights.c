@@ -9,35 +9,38 @@ typedef int64_t l2 __attribute__((vector_size(16)));
 
 static inline d2 unless_new(d2 sums, uint32_t datum, uint32_t last)
 {
-    return (d2)((l2)sums & ((l2){0} - (datum == last)));
+    static const l2 mask[2] = {{0, 0}, {-1, -1}};
+    return (d2)((l2)sums & mask[datum == last]);
 }
 
-/* The largest log-weight of each datum. Less than any of them where a datum begins: -inf. */
+/* The largest log-weight of each datum; where a datum begins, the largest so far is -inf. */
 static void find_tops(const rws_scores *s)
 {
-    const double *l = s->l;
-    d2            top = {0};
-    uint32_t      last = UINT32_MAX;
-    for (int i = 0; i < s->n; i++) {
-        const l2 same = (l2){0} - (s->datum[i] == last), least = (l2)((d2){0} - INFINITY);
-        top = (d2)(((l2)top & same) | (least & ~same));
-        top[0] = l[i] > top[0] ? l[i] : top[0];
-        last = s->datum[i];
-        s->L[last] = top[0];
+    static const double add[2] = {-INFINITY, 0};
+    const double       *l = s->l;
+    double             *L = s->L, top = 0;
+    const uint32_t     *datum = s->datum, n = (uint32_t)s->n;
+    uint32_t            last = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        top += add[datum[i] == last];
+        top = l[i] > top ? l[i] : top;
+        last = datum[i];
+        L[last] = top;
     }
 }
 
 /* w of a particle becomes that of its row; total and squares become sums over a datum of the weights, and of their squares. */
 static void add_weights(const rws_scores *s, double *total, double *squares)
 {
-    double  *w = s->w;
-    d2       sums = {0};
-    uint32_t last = UINT32_MAX;
-    for (int i = 0; i < s->n; i++) {
-        const double one = w[i], all = one * s->count[i];
+    double         *w = s->w;
+    const uint32_t *datum = s->datum, *count = s->count, n = (uint32_t)s->n;
+    d2              sums = {0};
+    uint32_t        last = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const double one = w[i], all = one * count[i];
         w[i] = all;
-        sums = unless_new(sums, s->datum[i], last) + (d2){all, all} * (d2){1, one};
-        last = s->datum[i];
+        sums = unless_new(sums, datum[i], last) + (d2){all, all} * (d2){1, one};
+        last = datum[i];
         total[last] = sums[0];
         squares[last] = sums[1];
     }
