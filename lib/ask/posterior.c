@@ -314,8 +314,8 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
     rws_program  *program = &p->program;
     rws_arena    *memory = &out->memory;
     rws_sample   *list = RWS_TRY_NEW(memory, rws_sample, n + 1);
-    rws_random    random = rws_random_new(rws_key_for(seed, program->iteration, RWS_KEY_TEST, 5), 0);
-    const rws_key key = rws_key_for(seed, program->iteration, RWS_KEY_TEST, 4);
+    rws_random    random = rws_random_new(rws_key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 0);
+    const rws_key key = rws_key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
     if (!list) return rws_no_memory(err, "samples");
     for (int first = 0; first < n; first += AT_ONCE) {
         rws_pass pass = rws_program_pass(program, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);

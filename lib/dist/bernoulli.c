@@ -83,7 +83,7 @@ static rws_var vector_log_density(rws_path *path, const rws_family *f, rws_var v
 static rws_var vector_draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
 {
     (void)f;
-    const float   delta = (float)rws_path_pass(path)->delta;
+    const float   delta = (float)rws_path_proposal(path)->delta;
     const rws_var value = draw_bits(path, p[0], delta);
     *log_mixture =
         rws_record(path, &rws_op_bernoulli_defended, (rws_op_args){.s = delta}, (rws_var[]){value, p[0]}, 2, 1);

@@ -37,12 +37,12 @@ static int one(rws_path *path, const rws_family *f, const rws_var *p)
 static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
     (void)f;
-    const rws_pass *pass = rws_path_pass(path);
-    if (pass->proposal == RWS_SMOOTHED) return rws_smoothed_density(path, value, p[0]);
-    if (pass->proposal == RWS_RELAXED) /* the value is the log of a point on the simplex, see draw */
-        return pass->relaxation == RWS_RELAX_SOFT
+    const rws_proposal *proposal = rws_path_proposal(path);
+    if (proposal->how == RWS_SMOOTHED) return rws_smoothed_density(path, value, p[0]);
+    if (proposal->how == RWS_RELAXED) /* the value is the log of a point on the simplex, see draw */
+        return proposal->relaxation == RWS_RELAX_SOFT
                    ? rws_log_sum_exp(path, rws_add(path, value, p[0]))
-                   : rws_concrete_density(path, value, p[0], rws_constant(path, (float)pass->temperature));
+                   : rws_concrete_density(path, value, p[0], rws_constant(path, (float)proposal->temperature));
     return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
@@ -51,7 +51,7 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
 static rws_var score(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
     rws_var in[RWS_OP_INPUTS] = {{0}};
-    if (rws_path_pass(path)->proposal >= RWS_RELAXED || rws_var_op(path, p[0], in, NULL) != &rws_op_log_softmax ||
+    if (rws_path_proposal(path)->how >= RWS_RELAXED || rws_var_op(path, p[0], in, NULL) != &rws_op_log_softmax ||
         in[1].id || !rws_var_is_here(path, in[0]))
         return log_density(path, f, value, p);
     return rws_record(path, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
@@ -79,14 +79,14 @@ static rws_var draw_gumbel(rws_path *path, rws_var log_pi)
 static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
     (void)f, (void)stop;
-    const rws_pass *pass = rws_path_pass(path);
-    if (pass->mode == RWS_WAKE && pass->proposal == RWS_GUMBEL) return draw_gumbel(path, p[0]);
-    if (pass->mode == RWS_WAKE && pass->proposal == RWS_RELAXED) {
+    const rws_proposal *proposal = rws_path_proposal(path);
+    if (proposal->how == RWS_GUMBEL) return draw_gumbel(path, p[0]);
+    if (proposal->how == RWS_RELAXED) {
         rws_path_note(path, RWS_NOTE_LOG_PI, p[0]);
         return rws_log_softmax(path,
-                               rws_div(path, perturbed(path, p[0]), rws_constant(path, (float)pass->temperature)));
+                               rws_div(path, perturbed(path, p[0]), rws_constant(path, (float)proposal->temperature)));
     }
-    if (pass->mode == RWS_WAKE && pass->proposal == RWS_SMOOTHED) {
+    if (proposal->how == RWS_SMOOTHED) {
         const rws_var y = rws_smoothed_draw(path, p[0]);
         rws_path_note(path, RWS_NOTE_Z, y);
         return y;
@@ -97,13 +97,14 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
 rws_var rws_draw_defended(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
 {
     (void)f;
-    const rws_pass   *pass = rws_path_pass(path);
-    const rws_op_args args = {.s = (float)pass->delta};
-    const int         C = rws_dim(path, p[0]);
-    const rws_var     mixture = rws_record(path, &rws_op_defend, args, p, 1, C);
-    rws_var           value = rws_draw_index(path, pass->wrong_delta ? p[0] : mixture);
+    const rws_proposal *proposal = rws_path_proposal(path);
+    const rws_op_args   args = {.s = (float)proposal->delta};
+    const int           C = rws_dim(path, p[0]);
+    const rws_var       mixture = rws_record(path, &rws_op_defend, args, p, 1, C);
+    rws_var             value = rws_draw_index(path, proposal->wrong_delta ? p[0] : mixture);
     *log_mixture = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
-    if (pass->wrong_delta) /* with probability delta a uniform draw replaces the one whose density was taken above */
+    if (proposal
+            ->wrong_delta) /* with probability delta a uniform draw replaces the one whose density was taken above */
         value = rws_draw_index(path, rws_record(path, &rws_op_defend_at, args, &value, 1, C));
     return value;
 }

@@ -75,7 +75,7 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
 
 static rws_var draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
 {
-    const rws_op_args args = {.k = categories(path, f, p), .s = (float)rws_path_pass(path)->delta};
+    const rws_op_args args = {.k = categories(path, f, p), .s = (float)rws_path_proposal(path)->delta};
     const rws_var     value = draw_with(path, f, p, args.s);
     *log_mixture = rws_record(path, &rws_op_categoricals_defended, args, (rws_var[]){value, p[0]}, 2, 1);
     return value;

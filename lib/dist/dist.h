@@ -1,7 +1,7 @@
 /* dist.h - distributions: a family knows how to draw and how to score; a site decides which of the two happens.
  *
  * Both are made of recorded ops, so a family has no loop over particles and no gradient code besides that of its ops. A
- * family does not know estimators; it draws as the pass says (plain, defensive, Gumbel, relaxed).
+ * family does not know estimators; it draws as the proposal of the pass says.
  *
  * The struct rws_family is public (rws.h): a distribution of an author's own is made like the ones of this room.
  *
@@ -12,6 +12,35 @@
 #define RWS_DIST_DIST_H
 
 #include "engine/engine.h"
+
+/* How the guide draws a categorical choice. */
+typedef enum {
+    RWS_PLAIN,
+    RWS_DEFENSIVE, /* from a mixture with the uniform distribution, of weight delta */
+    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_path_noted */
+    RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
+    RWS_SMOOTHED,  /* such a point, made of a stick of smoothed bits: smoothed.c */
+} rws_drawing;
+
+/* How the bits of a smoothed pass become numbers in [0, 1]. */
+typedef enum { RWS_SMOOTH_SPIKE, RWS_SMOOTH_EXPONENTIAL, RWS_SMOOTH_POWER } rws_smoothing;
+
+/* What an estimator asks of the families in a wake pass (rws_pass.proposal). All zero: plain draws. */
+typedef struct rws_proposal {
+    rws_drawing    how;
+    double         delta;       /* RWS_DEFENSIVE */
+    bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    const char    *only_site;   /* RWS_GUMBEL: the guide may draw this site once and nothing else; NULL: any sites */
+    double         temperature; /* RWS_RELAXED */
+    rws_smoothing  smoothing;   /* RWS_SMOOTHED, and how near to bits the numbers are */
+    double         sharpness;
+    rws_relaxation relaxation; /* what takes the place of densities in a relaxed or smoothed pass */
+} rws_proposal;
+
+const rws_proposal *rws_path_proposal(const rws_path *path);
+
+/* What a categorical site notes (rws_path_note) in a Gumbel, relaxed or smoothed pass. */
+enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 
 /* Every family and every op of this room, NULL-terminated; the tests walk both. */
 extern const rws_family *const rws_families[];

@@ -95,7 +95,7 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
     (void)stop;
     const mixture    *m = mixture_of(path, f);
     const rws_family *one = m->components[0].family;
-    if (rws_path_pass(path)->proposal >= RWS_GUMBEL) /* the control variates know nothing of the index */
+    if (rws_path_proposal(path)->how >= RWS_GUMBEL) /* the control variates know nothing of the index */
         rws_path_mistake(path,
                          "a mixture cannot be relaxed; this method needs a guide that draws a plain categorical.");
     const rws_var index = rws_draw_index(path, p[0]);

@@ -75,15 +75,17 @@ int rws_family_length(rws_path *path, const rws_family *f, const rws_var *p)
 
 /* ---- sites */
 
-static bool guide_draws(const rws_pass *pass, bool found)
+const rws_proposal *rws_path_proposal(const rws_path *path)
 {
-    return !found && pass->mode == RWS_WAKE;
+    static const rws_proposal plain = {.how = RWS_PLAIN};
+    const rws_pass           *pass = rws_path_pass(path);
+    return pass->mode == RWS_WAKE && pass->proposal ? pass->proposal : &plain;
 }
 
 /* A control variate on perturbed log-probabilities works for a single choice only. */
 static void expect_only_site(rws_path *path, const rws_family *f, const char *site)
 {
-    const char *only = rws_path_pass(path)->only_site;
+    const char *only = rws_path_proposal(path)->only_site;
     if (only && (strcmp(site, only) != 0 || strcmp(f->name, "categorical") != 0 || rws_path_noted(path, RWS_NOTE_Z).id))
         rws_give_up(
             path,
@@ -112,66 +114,71 @@ static rws_var draw_every(rws_path *path, const char *site, const rws_family *f,
     return rws_draw_every(path, n_choices);
 }
 
-/* pathwise: gradients pass through the value */
-static rws_var draw(rws_path *path, const char *site, const rws_family *f, const rws_var *p, int length, bool pathwise)
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, const rws_visit *v)
 {
-    const bool stop = !pathwise;
-    if (!f->draw) refuse_to_draw(path, f, site);
+    const bool stop = !v->pathwise;
+    if (!f->draw) refuse_to_draw(path, f, v->site);
     const rws_var value = f->draw(path, f, p, stop);
-    if (rws_path_pass(path)->proposal >= RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
-    checked_value(path, f, value, length);
+    if (rws_path_proposal(path)->how >= RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
+    checked_value(path, f, value, v->dim);
     return stop ? rws_var_stop(path, value) : value;
 }
 
 /* dww_ref_bug is what the authors' code does with one choice; there is no such code for several choices at once. */
-static rws_var draw_defended(rws_path *path, const char *site, const rws_family *f, const rws_var *p, int length,
+static rws_var draw_defended(rws_path *path, const rws_family *f, const rws_var *p, const rws_visit *v,
                              rws_var *log_mixture)
 {
-    if (rws_path_pass(path)->wrong_delta && f->draw_defensive != rws_draw_defended)
+    if (rws_path_proposal(path)->wrong_delta && f->draw_defensive != rws_draw_defended)
         rws_give_up(
             path, "dww_ref_bug is about single choices (categorical, bernoulli); at site \"%s\" the guide draws a %s.",
-            site, f->name);
-    return checked_value(path, f, f->draw_defensive(path, f, p, log_mixture), length);
+            v->site, f->name);
+    return checked_value(path, f, f->draw_defensive(path, f, p, log_mixture), v->dim);
+}
+
+static void expect_length(rws_path *path, const rws_visit *v)
+{
+    const bool sleep = rws_path_pass(path)->mode == RWS_SLEEP;
+    if (rws_dim(path, v->value) != v->dim && rws_path_proposal(path)->how < RWS_RELAXED)
+        rws_give_up(path, "Site \"%s\" has %d numbers in the %s and %d in the %s.", v->site, v->dim,
+                    sleep ? "guide" : "model", rws_dim(path, v->value), sleep ? "model" : "guide");
+}
+
+/* Sets the value of a visit, unless it is found or given; and *log_mixture if the family has drawn from a mixture. */
+static void make_value(rws_path *path, const rws_family *f, const rws_var *p, rws_visit *v, rws_var *log_mixture)
+{
+    const rws_proposal *proposal = rws_path_proposal(path);
+    if (v->what == RWS_VISIT_FOUND) expect_length(path, v);
+    else if (v->what == RWS_VISIT_GIVEN && proposal->how > RWS_DEFENSIVE)
+        rws_give_up(path, "Choices can be given only where they would be drawn plainly.");
+    if (v->what == RWS_VISIT_GUIDE) expect_only_site(path, f, v->site);
+    if (v->what < RWS_VISIT_GUIDE) return;
+    if (rws_path_pass(path)->enumerate) v->value = draw_every(path, v->site, f, v->n_choices);
+    else if (v->what == RWS_VISIT_GUIDE && proposal->how == RWS_DEFENSIVE && f->draw_defensive)
+        v->value = draw_defended(path, f, p, v, log_mixture);
+    else v->value = draw(path, f, p, v);
 }
 
 rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
 {
-    const rws_pass *pass = rws_path_pass(path);
-    rws_var         value, p[RWS_FAMILY_PARAMS], log_mixture = {0};
-    if (rws_path_is_nested(path))
-        rws_path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site ? site : "NULL");
+    rws_var p[RWS_FAMILY_PARAMS], log_density = {0}, log_drawn = {0};
     rws_path_comes_to(path, site);
     rws_family_check(path, f, "rws_site_visit");
     take_params(path, f, params, p);
-    const int  length = rws_family_length(path, f, p);
-    const int  n_choices = f->choices ? f->choices(path, f, p) : 0;
-    const int  size = f->size ? f->size(path, f, p) : f->choices ? n_choices : length;
-    const bool found = rws_site_find(path, site, f->name, size, length, &value);
-    if (guide_draws(pass, found)) expect_only_site(path, f, site);
-    if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
-    const bool given = !found && rws_site_given(path, length, f->support == RWS_SUPPORT_BITS ? 2 : n_choices, &value);
-    const bool pathwise = rws_site_pathwise(path, f->name, f->reparameterised);
-    const bool defended = guide_draws(pass, found) && !given && pass->proposal == RWS_DEFENSIVE;
-    if (given) rws_site_put_given(path, f->name, size, value);
-    else if (!found) {
-        if (pass->enumerate && guide_draws(pass, found)) value = draw_every(path, site, f, n_choices);
-        else if (defended && f->draw_defensive) value = draw_defended(path, site, f, p, length, &log_mixture);
-        else value = draw(path, site, f, p, length, pathwise);
-        rws_site_put(path, f->name, size, value);
-    } else if (rws_dim(path, value) != length && pass->proposal < RWS_RELAXED)
-        rws_give_up(path, "Site \"%s\" has %d numbers in the %s and %d in the %s.", site, length,
-                    pass->mode == RWS_SLEEP ? "guide" : "model", rws_dim(path, value),
-                    pass->mode == RWS_SLEEP ? "model" : "guide");
-    if (rws_site_scored(path) && !(pass->enumerate && guide_draws(pass, found))) {
-        const rws_var log_density =
-            checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, value, p));
-        rws_term kind = RWS_TERM_P;
-        if (given && pass->mode == RWS_WAKE) kind = RWS_TERM_G;
-        else if (pass->mode == RWS_SLEEP || guide_draws(pass, found)) kind = pathwise ? RWS_TERM_R : RWS_TERM_Q;
-        rws_site_term(path, kind, log_density);
-        if (defended) rws_site_term(path, RWS_TERM_D, log_mixture.id ? log_mixture : log_density);
+    rws_visit v = {.site = site, .family = f->name, .reparameterised = f->reparameterised};
+    v.dim = rws_family_length(path, f, p);
+    v.n_choices = f->choices ? f->choices(path, f, p) : 0;
+    v.n_values = f->support == RWS_SUPPORT_BITS ? 2 : v.n_choices;
+    v.size = f->size ? f->size(path, f, p) : f->choices ? v.n_choices : v.dim;
+    rws_visit_begin(path, &v);
+    make_value(path, f, p, &v, &log_drawn);
+    const bool guided = v.what == RWS_VISIT_GUIDE;
+    if (v.scored && !(guided && rws_path_pass(path)->enumerate)) {
+        const bool found = v.what == RWS_VISIT_FOUND;
+        log_density = checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, v.value, p));
     }
-    return value;
+    if (guided && rws_path_proposal(path)->how == RWS_DEFENSIVE && !log_drawn.id) log_drawn = log_density;
+    rws_visit_end(path, &v, log_density, log_drawn);
+    return v.value;
 }
 
 rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)

@@ -25,8 +25,8 @@ extern const rws_op rws_op_stick_logits, rws_op_stick_break, rws_op_smooth_draw,
 
 static rws_op_args smoothing_of(rws_path *path)
 {
-    const rws_pass *pass = rws_path_pass(path);
-    return (rws_op_args){.k = (int)pass->smoothing, .s = (float)pass->sharpness};
+    const rws_proposal *proposal = rws_path_proposal(path);
+    return (rws_op_args){.k = (int)proposal->smoothing, .s = (float)proposal->sharpness};
 }
 
 static rws_var stick_logits(rws_path *path, rws_var log_pi)
@@ -57,7 +57,7 @@ rws_var rws_stick_break(rws_path *path, rws_var y)
 rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature)
 {
     rws_var v;
-    if (rws_path_pass(path)->proposal != RWS_SMOOTHED) return rws_concrete_density(path, log_s, log_pi, temperature);
+    if (rws_path_proposal(path)->how != RWS_SMOOTHED) return rws_concrete_density(path, log_s, log_pi, temperature);
     if (rws_replayed(path, &v)) return v;
     rws_var y = rws_path_noted(path, RWS_NOTE_Z);
     if (rws_dim(path, log_pi) != rws_dim(path, y) + 1)

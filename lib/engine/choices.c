@@ -35,8 +35,6 @@ void rws_given_begin(rws_engine *e)
     const uint32_t  n_lists = p->given_start ? (uint32_t)p->n_data : 1;
     e->n_given = p->given_start ? p->given_start[p->n_data] - p->given_start[0] : (uint32_t)p->n_given;
     if (!e->n_given) return;
-    if (p->proposal != RWS_PLAIN && p->proposal != RWS_DEFENSIVE)
-        rws_engine_fail(e, RWS_BAD_INPUT, "Choices can be given only where they would be drawn plainly.");
     e->given_next = RWS_NEW(&e->arena, uint32_t, n_lists);
     for (uint32_t d = 0; d < n_lists; d++) e->given_next[d] = range_of(e, d).first;
     e->given_used = p->given_start ? NULL : RWS_NEW0(&e->arena, bool, e->n_given);
@@ -198,11 +196,11 @@ static bool take_common(rws_path *path, int dim, int n_values, rws_var *value)
     return true;
 }
 
-bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value)
+bool rws_given_take(rws_path *path, rws_visit *v)
 {
     rws_engine *e = path->e;
     if (!e->n_given && !e->pass.given_all) return false;
-    if (e->n_given && (e->pass.given_start ? take_own : take_common)(path, dim, n_values, value)) {
+    if (e->n_given && (e->pass.given_start ? take_own : take_common)(path, v->dim, v->n_values, &v->value)) {
         path->ordinal++; /* so that later draws are the same as after a draw of this value */
         path->n_taken++;
         return true;

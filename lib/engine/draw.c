@@ -8,7 +8,6 @@
  * of particles are compared by them; the other bits are looked at only where the upper ones equal those of a threshold.
  * Particles with equal outcomes share a row. The particles of a row are listed when the list is needed
  * (rws_level_particles). */
-#include "base/vecmath.h"
 #include "engine/outcomes.h"
 #include "engine/words.h"
 
@@ -20,72 +19,56 @@
 #define PART 2048 /* particles that are compared before the undecided ones among them are looked at */
 #define LANES 16  /* thresholds compared at once; rows of them are padded to a multiple */
 
-typedef float    v4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef uint32_t u4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t  i4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int16_t  h16 __attribute__((vector_size(32), may_alias));
+typedef int16_t h16 __attribute__((vector_size(32), may_alias));
 
 static int padded(int C)
 {
     return (C + LANES - 1) / LANES * LANES;
 }
 
-typedef int16_t h4 __attribute__((vector_size(8), aligned(2), may_alias));
-
-/* The upper halves of thresholds, less 2^15 so that they compare as signed numbers. A threshold of 2^30 is never
- * reached; its half is the highest one, and its other bits tell it from thresholds below. */
-static h4 upper_halves(u4 t)
-{
-    const u4 upper = t >> LOW, most = (u4){0} + 65535, fits = (u4)(upper < most);
-    return __builtin_convertvector((i4)((upper & fits) | (most & ~fits)) - 32768, h4);
-}
-
-/* Rounding leaves a rest, of either sign, between the sum of the probabilities and 2^30. The rest is given to the last
+/* Thresholds of a row: running sums of probabilities as integers, whose additions are exact in any order, so they never
+ * fall and stay put where a probability is zero. The upper halves of thresholds are less by 2^15, so that they compare as
+ * signed numbers. A threshold of 2^30 is never reached; its half is the highest one, and its other bits tell it from
+ * thresholds below. False if the row is not a distribution.
+ *
+ * Rounding leaves a rest, of either sign, between the sum of the probabilities and 2^30. The rest is given to the last
  * category that has at least half of the mean probability, because a rare category would be drawn far more often than its
  * density says. The thresholds behind this category move too. If the sum is too large by more than the category has, the
  * thresholds stay as they are; those above 2^30 are never reached. */
-static void give_rest(const float *p, int C, int32_t rest, int32_t *t, int16_t *upper)
+static inline __attribute__((always_inline)) bool make_row(const float *p, int C, int width, int32_t *t, int16_t *upper)
 {
-    const float least = 0.49f / (float)C;
-    if (rest < -(int32_t)(least * (float)(1 << BITS))) return;
-    for (int c = C - 1; c >= 0; c--) {
-        t[c] += rest;
-        const int32_t half = t[c] >> LOW;
-        upper[c] = (int16_t)((half < 65535 ? half : 65535) - 32768);
-        if (p[c] >= least) return;
-    }
-}
-
-/* Thresholds of a row: running sums of probabilities as integers, whose additions are exact in any order, so they never
- * fall and stay put where a probability is zero. False if the row is not a distribution. */
-static bool make_row(const float *p, int C, int32_t *t, int16_t *upper)
-{
-    const u4 zero = {0};
-    u4       carry = zero, all = zero;
-    int      c = 0;
-    for (; c + 4 <= C; c += 4) {
-        u4 x = (u4) __builtin_convertvector(*(const v4 *)(p + c) * (float)(1 << BITS), i4);
+    const rws_u8 zero = {0};
+    const rws_i8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    const float  least = 0.49f / (float)C;
+    rws_u8       carry = zero, all = zero;
+    int          last = 0;
+#pragma GCC unroll 4
+    for (int c = 0; c < width; c += 8) {
+        const rws_v8 q = load8(p + c, C - c);
+        rws_u8       x = (rws_u8) __builtin_convertvector(q * (float)(1 << BITS), rws_i8);
+        const int    big = (int)bits8(q >= least);
         all |= x;
-        x += __builtin_shufflevector(zero, x, 0, 4, 5, 6);
-        x += __builtin_shufflevector(zero, x, 0, 1, 4, 5);
+        x += __builtin_shufflevector(x, zero, 8, 0, 1, 2, 8, 4, 5, 6);
+        x += __builtin_shufflevector(x, zero, 8, 8, 0, 1, 8, 8, 4, 5);
+        x += __builtin_shufflevector(x, zero, 8, 8, 8, 8, 3, 3, 3, 3);
         x += carry;
-        carry = __builtin_shufflevector(x, x, 3, 3, 3, 3);
-        *(u4 *)(t + c) = x;
-        *(h4 *)(upper + c) = upper_halves(x);
+        carry = __builtin_shufflevector(x, x, 7, 7, 7, 7, 7, 7, 7, 7);
+        *(rws_u8 *)(t + c) = x;
+        last = big ? c + 31 - __builtin_clz((unsigned)big) : last;
     }
-    uint32_t  sum = carry[3], bits = all[0] | all[1] | all[2] | all[3];
-    const int vectors = c;
-    for (; c < C; c++) {
-        const uint32_t x = (uint32_t)(int32_t)(p[c] * (float)(1 << BITS));
-        bits |= x;
-        t[c] = (int32_t)(sum += x);
-    }
-    for (; c % 4; c++) t[c] = 1 << BITS;
-    if (c > vectors) *(h4 *)(upper + vectors) = upper_halves(*(const u4 *)(t + vectors));
-    for (; c < padded(C); c++) t[c] = 1 << BITS, upper[c] = INT16_MAX;
-    if (bits >> 31) return false; /* NaN, infinite or negative */
+    const uint32_t sum = carry[7];
+    if (bits8((rws_i8)all)) return false; /* NaN, infinite or negative */
     if (sum < (uint32_t)(0.99 * (1 << BITS)) || sum > (uint32_t)(1.01 * (1 << BITS))) return false;
-    give_rest(p, C, (1 << BITS) - (int32_t)sum, t, upper);
+    const int32_t rest = (1 << BITS) - (int32_t)sum;
+    const rws_i8  add = (rws_i8)zero + (rest < -(int32_t)(least * (float)(1 << BITS)) ? 0 : rest);
+#pragma GCC unroll 4
+    for (int c = 0; c < width; c += 8) {
+        const rws_i8 inside = lane < C - c;
+        rws_i8       x = *(rws_i8 *)(t + c) + (add & (lane >= last - c));
+        x = (x & inside) | (((rws_i8)zero + (1 << BITS)) & ~inside);
+        *(rws_i8 *)(t + c) = x;
+        *(h8 *)(upper + c) = halves8((x >> LOW) - 32768);
+    }
     return true;
 }
 
@@ -202,18 +185,50 @@ static void compare_rest(comparison *m, const word_source *s, const half16 *half
     }
 }
 
-/* reached[c + 1] = how many of the n particles of row i reach threshold c; reached[0] = n. */
-static void count_row(comparison *m, word_source *s, uint32_t i, uint32_t n, uint32_t *reached)
+/* Adds the outcomes of the n particles of row i, any number of them; `reached` has room for a number per threshold and one
+ * before: how many particles reach it. */
+static void draw_many(comparison *m, word_source *s, uint32_t i, uint32_t n, uint32_t *reached, outcomes *o)
 {
     reached[0] = n;
+    memset(reached + 1, 0, (size_t)(LANES * m->n) * sizeof *reached);
     for (uint32_t at = 0; at < n; at += PART) {
         const uint32_t part = n - at < PART ? n - at : PART;
         const half16  *half = rws_words_row(s, i, at, part), *lanes = (const half16 *)m->reached;
         if (compare(m, half, part)) compare_rest(m, s, half, i, at, part);
-        if (at == 0)
-            for (int c = 0; c < LANES * m->n; c++) reached[c + 1] = (uint32_t)lanes[c];
-        else
-            for (int c = 0; c < LANES * m->n; c++) reached[c + 1] += (uint32_t)lanes[c];
+        for (int c = 0; c < LANES * m->n; c++) reached[c + 1] += (uint32_t)lanes[c];
+    }
+    for (int c = 0; c < LANES * m->n; c += 8)
+        list8(o, *(const rws_i8 *)(reached + c) - *(const rws_i8 *)(reached + c + 1), i, (uint32_t)c, s->pack);
+}
+
+#define FEW (8 * LANES) /* particles */
+
+/* The same for fewer than FEW particles and V vectors of thresholds, in registers. */
+static inline __attribute__((always_inline)) void draw_few(comparison *m, word_source *s, uint32_t i, uint32_t n,
+                                                           outcomes *o, const int V)
+{
+    const half16 *half = rws_words_few(s, i, n);
+    h16           reached[2] = {{0}}, equal[2] = {{0}}, before = (h16){0} + (int16_t)n;
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < n; k++)
+        for (int v = 0; v < V; v++) {
+            reached[v] -= half[k] > m->upper[v];
+            equal[v] |= half[k] == m->upper[v];
+        }
+    if (lanes_any(equal[0] | equal[1])) {
+        for (int v = 0; v < V; v++) m->reached[v] = reached[v], m->equal[v] = equal[v];
+        compare_rest(m, s, half, i, 0, n);
+        for (int v = 0; v < V; v++) reached[v] = m->reached[v];
+    }
+    for (int v = 0; v < V; v++) {
+        const h16 count = __builtin_shufflevector(before, reached[v], 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+                                                  27, 28, 29, 30) -
+                          reached[v];
+        const h8 low = __builtin_shufflevector(count, count, 0, 1, 2, 3, 4, 5, 6, 7);
+        const h8 high = __builtin_shufflevector(count, count, 8, 9, 10, 11, 12, 13, 14, 15);
+        list8(o, __builtin_convertvector(low, rws_i8), i, (uint32_t)(LANES * v), s->pack);
+        list8(o, __builtin_convertvector(high, rws_i8), i, (uint32_t)(LANES * v + 8), s->pack);
+        before = reached[v];
     }
 }
 
@@ -333,7 +348,7 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
     int16_t *upper = RWS_NEW(&e->arena, int16_t, rows * width);
     char     text[160];
     for (uint32_t i = 0; i < rows; i++)
-        if (!make_row(p + (map ? map[i] : i) * C, (int)C, full + i * width, upper + i * width))
+        if (!make_row(p + (map ? map[i] : i) * C, dim, (int)width, full + i * width, upper + i * width))
             rws_path_fail(path, RWS_BROKEN,
                           "The probabilities at site %s in the %s are not a distribution (NaN or all impossible).",
                           rws_site_text(e, path->site, path->site_visit, text), rws_side_name(path->side));
@@ -363,41 +378,36 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     const level     *l = &e->levels[from];
     const uint32_t   rows = l->n_rows;
 
-    uint32_t most = 0, particles = 0;
+    size_t most = 8, particles = 0;
     for (uint32_t i = 0; i < rows; i++) {
         most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
         particles += l->count[i];
     }
-    uint32_t            *child = RWS_NEW(&e->arena, uint32_t, rows), n_rows = 0;
-    outcomes             o = outcomes_new(e, (uint32_t)padded(C), most);
-    const rws_arena_mark mark = rws_arena_at(&e->arena);
-    outcomes_scratch(e, &o);
+    uint32_t  *child = RWS_NEW(&e->arena, uint32_t, rows);
+    outcomes   o = {.up = RWS_NEW(&e->arena, uint32_t, most),
+                    .count = RWS_NEW(&e->arena, uint32_t, most),
+                    .category = RWS_NEW(&e->arena, uint32_t, most),
+                    .value = RWS_NEW(&e->arena, float, most)};
     comparison m = compare_new(e, C);
-    for (uint32_t first = 0, end; first < rows; first = end) {
-        end = rows - first < BLOCK ? rows : first + BLOCK;
-        for (uint32_t i = first; i < end; i++) {
-            uint32_t *reached = o.reached + (i - first) * o.width;
-            child[i] = n_rows;
-            compare_with(&m, &threshold, i);
-            count_row(&m, source, i, l->count[i], reached);
-            n_rows += outcomes_note(&o, i, reached);
-        }
-        outcomes_list(&o, n_rows);
+    uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, padded(C) + 1);
+    for (uint32_t i = 0; i < rows; i++) {
+        child[i] = o.n;
+        compare_with(&m, &threshold, i);
+        if (m.n == 1 && l->count[i] < FEW) draw_few(&m, source, i, l->count[i], &o, 1);
+        else if (m.n == 2 && l->count[i] < FEW) draw_few(&m, source, i, l->count[i], &o, 2);
+        else draw_many(&m, source, i, l->count[i], reached, &o);
     }
-    rws_arena_release(&e->arena, mark);
-    float *value = RWS_NEW(&e->arena, float, n_rows);
-    for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)o.category[i];
-    if (l->single) return path_var(path, rws_node_leaf(e, from, 1, value)); /* every row was one particle already */
+    if (l->single) return path_var(path, rws_node_leaf(e, from, 1, o.value)); /* every row was one particle already */
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
     *d = (draw_record){from, ordinal, C, threshold, child, o.category};
-    const uint32_t to = rws_level_new(e, from, n_rows);
+    const uint32_t to = rws_level_new(e, from, o.n);
     e->levels[to].up = o.up;
     e->levels[to].count = o.count;
     e->levels[to].draw = d;
-    e->levels[to].single = n_rows == particles;
+    e->levels[to].single = o.n == particles;
     path->level = to;
-    return path_var(path, rws_node_leaf(e, to, 1, value));
+    return path_var(path, rws_node_leaf(e, to, 1, o.value));
 }
 
 #define ALONE (1u << 31) /* numbers the blocks of noise_alone */

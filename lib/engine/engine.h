@@ -26,49 +26,34 @@ typedef enum {
     RWS_COMPUTE, /* no sites at all */
 } rws_mode;
 
-/* How the drawing side draws a categorical choice. */
-typedef enum {
-    RWS_PLAIN,
-    RWS_DEFENSIVE, /* a mixture with the uniform distribution, of weight delta */
-    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_path_noted */
-    RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
-    RWS_SMOOTHED,  /* such a point, made of a stick of smoothed bits: dist/smoothed.c */
-} rws_proposal;
-
-/* How the bits of a smoothed pass become numbers in [0, 1]. */
-typedef enum { RWS_SMOOTH_SPIKE, RWS_SMOOTH_EXPONENTIAL, RWS_SMOOTH_POWER } rws_smoothing;
-
 #define RWS_OUTPUTS 10 /* extra numbers per row that a program may hand out */
 
 typedef struct {
-    void (*program)(rws_path *path, void *context); /* runs the two sides in the right order: rws_path_side */
-    void          *context;
-    rws_mode       mode;
-    rws_proposal   proposal;
-    bool           enumerate; /* wake, plain: the guide draws every value of a choice, and log_q is 0: rws_draw_every */
-    double         delta;     /* RWS_DEFENSIVE */
-    bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
-    const char    *only_site;   /* RWS_GUMBEL: the guide may draw this site once and nothing else; NULL: any sites */
-    double         temperature; /* RWS_RELAXED */
-    rws_smoothing  smoothing;   /* RWS_SMOOTHED, and how near to bits the numbers are */
-    double         sharpness;
-    rws_relaxation relaxation; /* what takes the place of densities in such a pass */
-    bool           pathwise;   /* gradients pass through continuous values (reparameterised) */
-    bool           reports;    /* reports of programs are wanted */
-    bool           asked;      /* … for a person to read: rws_reports_all */
-    bool           scalar;     /* every particle alone, nothing shared or merged: the reference */
-    double         negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
-    unsigned       groups;     /* bit g: gradients of parameter group g may be asked for */
-    rws_key        key;
-    uint64_t       iteration;                   /* of training, for programs that change with it */
-    uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
-    int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
-    const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
+    void (*program)(rws_path *path, void *context); /* runs the two sides in the right order; NULL: rws_programs */
+    void            *context;
+    const rws_model *model; /* of rws_programs */
+    const void      *state;
+    rws_mode         mode;
+    bool             enumerate; /* wake: the guide draws every value of a choice, and log_q is 0: rws_draw_every */
+    bool             pathwise;  /* gradients pass through continuous values (reparameterised) */
+    bool             reports;   /* reports of programs are wanted */
+    bool             asked;     /* … for a person to read: rws_reports_all */
+    bool             scalar;    /* every particle alone, nothing shared or merged: the reference */
+    double   negligible;        /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
+    unsigned groups;            /* bit g: gradients of parameter group g may be asked for */
+    rws_key  key;
+    uint64_t iteration;                   /* of training, for programs that change with it */
+    uint32_t first_datum, first_particle; /* global indices, for the random numbers */
+    int      n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    /* How families draw for the guide in a wake pass, for them to read (dist/dist.h); lasts as long as the pass. NULL:
+     * plainly. */
+    const struct rws_proposal *proposal;
+    const float *const        *fields; /* n_data x dim each, in the order of the declaration */
     /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead
      * of drawing one. In a wake pass the guide's log-density of the value is log_given, not log_q, and a particle that
-     * does not visit all sites that are given for its datum is impossible: log_p is -inf. Only in a plain or defensive
-     * pass. The list must last as long as the pass; no site and visit is listed twice. RWS_BAD_INPUT for a value that
-     * does not fit its site, and for a site that certainly no particle visits (choices.c). */
+     * does not visit all sites that are given for its datum is impossible: log_p is -inf. The list must last as long as
+     * the pass; no site and visit is listed twice. RWS_BAD_INPUT for a value that does not fit its site, and for a site
+     * that certainly no particle visits (choices.c). */
     const rws_choice *given;
     int               n_given;
     /* n_data + 1 places: datum d has choices given_start[d] … given_start[d + 1] - 1 of the list, and n_given is not
@@ -83,10 +68,11 @@ typedef struct {
 typedef struct {
     int             B, K, n;
     const uint32_t *start, *count;
+    const uint32_t *datum;     /* of each row */
     const double   *log_p;     /* of latents and data under the model */
     const double   *log_q;     /* of the latents under the guide, without those that were given */
     const double   *log_given; /* of the given choices under the guide; NULL if none was given */
-    const double   *log_d;     /* of the latents under what they were drawn from: log_q unless defensive */
+    const double   *log_d;     /* of the latents under what they were drawn from: log_q unless a site says otherwise */
     const double   *out[RWS_OUTPUTS];
     /* To be filled in before backward, zero at first: the coefficient of a row's gradient, for all its particles
      * together. */
@@ -186,6 +172,7 @@ uint64_t rws_engine_allocations(const rws_engine *e);   /* requests to the syste
 
 const rws_pass *rws_path_pass(const rws_path *path);
 void            rws_path_side(rws_path *path, rws_side side); /* the side that the following library calls belong to */
+void            rws_programs(rws_path *path); /* runs the guide and the model of the pass in the order that it wants */
 void            rws_path_output(rws_path *path, int slot, rws_var v);
 
 /* Parameters of these groups count as constants in what is recorded from here on. */
@@ -227,40 +214,48 @@ bool rws_var_is_above(const rws_path *path, rws_var v);
 /* Whether v is computed at the level of the path. */
 bool rws_var_is_here(const rws_path *path, rws_var v);
 
-/* The program has come to this site, which sentences name until rws_site_find; NULL: none. */
+/* The program has come to this site, which messages name until rws_visit_begin. A family must not visit sites. */
 void rws_path_comes_to(rws_path *path, const char *site);
 
-/* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
- * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number
- * of categories, say), `dim` the length of the value. */
-bool rws_site_find(rws_path *path, const char *site, const char *family, int size, int dim, rws_var *value);
-void rws_site_put(rws_path *path, const char *family, int size, rws_var value);
+/* A visit of a site. The visitor fills in the first members and calls rws_visit_begin, which fills in the others; makes the
+ * value if it is to be drawn; and hands value and log-density to rws_visit_end. */
+typedef struct {
+    const char *site, *family;
+    int         size;            /* what both sides must agree in (the number of categories, say) */
+    int         dim;             /* the length of the value */
+    int         n_values;        /* a given value is in 0 … n_values - 1; 0: it may be any number */
+    int         n_choices;       /* the same for an observed value */
+    bool        reparameterised; /* the family can be */
+    enum {
+        RWS_VISIT_FOUND, /* `value` was drawn by the other side, or is observed */
+        RWS_VISIT_GIVEN, /* `value` is given, and takes the place of a draw */
+        RWS_VISIT_GUIDE, /* the guide draws it */
+        RWS_VISIT_DREAM, /* the model draws it, in a sleep pass */
+    } what;
+    bool    pathwise; /* gradients pass through the value */
+    bool    scored;   /* this pass needs the log-density of the current side */
+    rws_var value;
+} rws_visit;
 
-/* Whether a value is given for the site that rws_site_find has just left to be drawn; then it takes the place of the
- * draw, and rws_site_put_given records it. If values are given for some data of the path only, the path splits here.
- * Stops with a sentence if the value has not `dim` numbers, or is not in 0 … n_values - 1 where n_values is not 0. */
-bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value);
-void rws_site_put_given(rws_path *path, const char *family, int size, rws_var value);
+/* If values are given for some data of the path only, the path splits here. Stops with a message if the sides do not agree,
+ * or a given or observed value does not fit. */
+void rws_visit_begin(rws_path *path, rws_visit *v);
+
+/* Notes the value that was drawn or given, and adds its log-density to every particle of the path; not if it is {0}.
+ * log_drawn: the log-density of what the value was drawn from, where a site of this pass says so; else {0}. */
+void rws_visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn);
 
 /* A program calls this if it has scored the data by other means than visiting their sites. */
 void rws_path_fields_scored(rws_path *path);
 
-/* Whether values at the site that is being visited are reparameterised in this pass. `continuous`: the family can. */
-bool rws_site_pathwise(rws_path *path, const char *family, bool continuous);
-
-/* Stops with a sentence if the site is observed and the data hold anything but 0 … n - 1 there. */
-void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int n);
-
-/* log p; log q of choices; log q of reparameterised values; log q of given choices; log-density of the proposal */
+/* log p; log q of choices; log q of reparameterised values; log q of given choices; log-density of what was drawn from */
 typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_G, RWS_TERM_D, RWS_TERMS } rws_term;
 
-/* rws_site_scored: whether this pass needs the log-density of the current side. rws_site_term: adds a log-density to every
- * particle of the path. */
-bool rws_site_scored(const rws_path *path);
+/* Adds a log-density to every particle of the path. */
 void rws_site_term(rws_path *path, rws_term kind, rws_var log_density);
 
-/* Values that one part of a pass keeps for another: a categorical site that draws by Gumbels notes these. */
-enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
+/* Values that one part of a pass keeps for another. */
+#define RWS_NOTES 4
 void    rws_path_note(rws_path *path, int slot, rws_var v);
 rws_var rws_path_noted(const rws_path *path, int slot);
 

@@ -46,7 +46,6 @@
 #include <setjmp.h>
 
 #define NONE UINT32_MAX
-#define N_NOTES 4
 #define N_COEF 4 /* P, Q, R, G: the terms that have gradients */
 
 enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data, and DATA is like any other */
@@ -257,7 +256,7 @@ struct rws_path {
     visited       *sites;   /* by number of the site */
     uint32_t       n_sites, site_capacity;
     uint64_t       fields_seen[RWS_FIELDS / 64]; /* bit per field: its site has been visited */
-    uint32_t       note[N_NOTES];
+    uint32_t       note[RWS_NOTES];
     report        *reports;
     uint32_t       n_reports, report_capacity;
     uint32_t       site, site_visit; /* the site that was visited last; NONE before the first */
@@ -470,6 +469,9 @@ const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of
 void rws_given_begin(rws_engine *e);
 void rws_given_end(rws_engine *e);
 bool rws_given_missing(const rws_engine *e, const rws_path *path, uint32_t datum);
+
+/* choices.c: sets the value of a visit and returns true if one is given for the site. */
+bool rws_given_take(rws_path *path, rws_visit *v);
 
 /* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
  * no part is empty. This path goes on as part 0; the others execute the call themselves. */

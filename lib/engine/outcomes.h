@@ -1,94 +1,109 @@
-/* outcomes.h - from how many particles reach each threshold to the rows of the drawn level; a part of draw.c.
+/* outcomes.h - vectors of 8 categories in a draw: their probabilities become thresholds, and the numbers of particles that
+ * took them become rows of the drawn level. A part of draw.c.
  *
- * A row has outcome c if reached[c] > reached[c + 1], where reached[0] counts all of its particles. Outcomes are marked
- * as bits, a block of rows at a time, and then listed in one loop over all bits of the block: the number of turns of a
- * loop over the bits of one row could not be predicted by the processor. */
+ * No branch depends on what was drawn, because the processor could not predict it. What portable C has no vectors for is
+ * written twice, plainly and for AVX2; a test compares the two. */
 #ifndef RWS_ENGINE_OUTCOMES_H
 #define RWS_ENGINE_OUTCOMES_H
 
-#include "engine/internal.h"
+#include "base/vecmath.h"
 
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
-#define BLOCK 32 /* rows */
+typedef uint32_t rws_u8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int16_t  h8 __attribute__((vector_size(16), aligned(2), may_alias));
 
-/* Up to 64 neighbouring categories of a row, at least one of which has particles. */
+/* The rows of a drawn level in their order. Each array has room for 8 more. */
 typedef struct {
-    uint64_t        present; /* bit c: category first + c is an outcome */
-    const uint32_t *reached;
-    uint32_t        row, first;
-} span;
-
-typedef struct {
-    uint32_t *up, *count, *category; /* of the drawn level's rows */
-    uint32_t  n, n_spans;
-    uint32_t *reached; /* of the rows of a block, `width` apart */
-    size_t    width;
-    span     *spans;
+    uint32_t *up, *count, *category;
+    float    *value; /* the category */
+    uint32_t  n;
 } outcomes;
 
-/* For draws of `padded` categories, a multiple of 8, with up to `most` outcomes in all. */
-static outcomes outcomes_new(rws_engine *e, uint32_t padded, uint32_t most)
+/* pack[bits]: the numbers of the bits that are set, a byte each. */
+static inline void outcomes_pack(uint64_t pack[static 256])
 {
-    return (outcomes){.up = RWS_NEW(&e->arena, uint32_t, most),
-                      .count = RWS_NEW(&e->arena, uint32_t, most),
-                      .category = RWS_NEW(&e->arena, uint32_t, most),
-                      .width = padded + 8};
+    memset(pack, 0, 256 * sizeof *pack);
+    for (int bits = 0; bits < 256; bits++)
+        for (int j = 7; j >= 0; j--)
+            if (bits >> j & 1) pack[bits] = pack[bits] << 8 | (uint64_t)j;
 }
 
-static void outcomes_scratch(rws_engine *e, outcomes *o)
+static inline rws_v8 plain_load8(const float *p, int n)
 {
-    o->reached = RWS_NEW(&e->arena, uint32_t, BLOCK * o->width);
-    o->spans = RWS_NEW(&e->arena, span, BLOCK * (o->width / 64 + 1) + 1);
+    rws_v8 x = {0};
+    for (int j = 0; j < 8 && j < n; j++) x[j] = p[j];
+    return x;
 }
 
-/* Bit c of the answer: reached[c] differs from reached[c + 1]. */
-static inline uint32_t eight_present(const uint32_t *reached)
+static inline uint32_t plain_bits8(rws_i8 x)
 {
-#ifdef __AVX2__
-    const __m256i here = _mm256_loadu_si256((const __m256i *)reached);
-    const __m256i next = _mm256_loadu_si256((const __m256i *)(reached + 1));
-    return 0xff ^ (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(here, next)));
-#else
     uint32_t bits = 0;
-    for (int c = 0; c < 8; c++) bits |= (uint32_t)(reached[c] != reached[c + 1]) << c;
+    for (int j = 0; j < 8; j++) bits |= (uint32_t)(x[j] < 0) << j;
     return bits;
+}
+
+static inline h8 plain_halves8(rws_i8 x)
+{
+    h8 half;
+    for (int j = 0; j < 8; j++) half[j] = (int16_t)(x[j] < INT16_MAX ? x[j] : INT16_MAX);
+    return half;
+}
+
+static inline void plain_list8(outcomes *o, rws_i8 count, uint32_t row, uint32_t first)
+{
+    for (uint32_t j = 0; j < 8; j++) {
+        o->up[o->n] = row;
+        o->count[o->n] = (uint32_t)count[j];
+        o->category[o->n] = first + j;
+        o->value[o->n] = (float)(first + j);
+        o->n += count[j] != 0;
+    }
+}
+
+#ifdef __AVX2__
+
+/* The first n of 8 numbers, and zeros. */
+static inline rws_v8 load8(const float *p, int n)
+{
+    const rws_i8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    return (rws_v8)_mm256_maskload_ps(p, (__m256i)(lane < n));
+}
+
+/* Bit j: lane j is negative. */
+static inline uint32_t bits8(rws_i8 x)
+{
+    return (uint32_t)_mm256_movemask_ps((__m256)x);
+}
+
+/* Numbers from -2^15 on; those from 2^15 on become 2^15 - 1. */
+static inline h8 halves8(rws_i8 x)
+{
+    return (h8)_mm_packs_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
+}
+
+/* Adds a row for each of the categories first … first + 7 that has particles. */
+static inline void list8(outcomes *o, rws_i8 count, uint32_t row, uint32_t first, const uint64_t *pack)
+{
+    const uint32_t bits = bits8(count != 0);
+    const __m256i  place = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)pack[bits]));
+    const rws_i8   category = (rws_i8)place + (int32_t)first;
+    *(rws_u8 *)(o->up + o->n) = (rws_u8){0} + row;
+    *(rws_i8 *)(o->count + o->n) = (rws_i8)_mm256_permutevar8x32_epi32((__m256i)count, place);
+    *(rws_i8 *)(o->category + o->n) = category;
+    *(rws_v8 *)(o->value + o->n) = __builtin_convertvector(category, rws_v8);
+    o->n += (uint32_t)__builtin_popcount(bits);
+}
+
+#else
+
+#define load8 plain_load8
+#define bits8 plain_bits8
+#define halves8 plain_halves8
+#define list8(o, count, row, first, pack) ((void)(pack), plain_list8((o), (count), (row), (first)))
+
 #endif
-}
-
-/* Marks the outcomes of a row and returns their number; `reached` is filled in, in its place in the block. */
-static uint32_t outcomes_note(outcomes *o, uint32_t row, const uint32_t *reached)
-{
-    uint32_t n = 0;
-    for (uint32_t first = 0, end; first + 8 < o->width; first = end) {
-        uint64_t present = 0;
-        end = o->width - 8 - first < 64 ? (uint32_t)o->width - 8 : first + 64;
-        for (uint32_t c = first; c < end; c += 8) present |= (uint64_t)eight_present(reached + c) << (c - first);
-        if (present) o->spans[o->n_spans++] = (span){present, reached + first, row, first};
-        n += (uint32_t)__builtin_popcountll(present);
-    }
-    return n;
-}
-
-/* Lists the outcomes that were marked; then `end` are listed in all. */
-static void outcomes_list(outcomes *o, uint32_t end)
-{
-    const span *s = o->spans;
-    uint64_t    left = s->present;
-    o->spans[o->n_spans] = *s; /* the loop reads one span behind the last */
-    for (uint32_t i = o->n; i < end; i++) {
-        const uint32_t c = (uint32_t)__builtin_ctzll(left);
-        o->up[i] = s->row;
-        o->count[i] = s->reached[c] - s->reached[c + 1];
-        o->category[i] = s->first + c;
-        left &= left - 1;
-        s += left == 0;
-        left |= s->present & -(uint64_t)(left == 0); /* no branch: it could not be predicted */
-    }
-    o->n = end;
-    o->n_spans = 0;
-}
 
 #endif

@@ -14,10 +14,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+void rws_programs(rws_path *path)
+{
+    const rws_pass *pass = &path->e->pass;
+    for (int i = 0; i < 2; i++) {
+        const bool guide = (i == 0) != (pass->mode == RWS_SLEEP);
+        rws_path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+        (guide ? pass->model->guide : pass->model->model)(path, pass->state);
+    }
+    rws_path_side(path, RWS_SIDE_NONE);
+}
+
 static void path_entry(void *arg)
 {
-    rws_path *path = arg;
-    path->e->pass.program(path, path->e->pass.context);
+    rws_path       *path = arg;
+    const rws_pass *pass = &path->e->pass;
+    if (pass->program) pass->program(path, pass->context);
+    else rws_programs(path);
 }
 
 static void path_overflow(void *arg)

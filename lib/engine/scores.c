@@ -45,7 +45,8 @@ static void execute_rest(rws_engine *e)
 }
 
 /* total = the values of n rows, or += if it is not fresh. */
-static void add_values(const float *value, const uint32_t *map, uint32_t n, bool fresh, double *total)
+static void add_values(const float *restrict value, const uint32_t *restrict map, uint32_t n, bool fresh,
+                       double *restrict total)
 {
     if (fresh && map)
         for (uint32_t i = 0; i < n; i++) total[i] = (double)value[map[i]];
@@ -66,8 +67,10 @@ static void add_up(rws_engine *e)
         for (int k = 0; k < RWS_TERMS && l->parent != NONE; k++) {
             const double *above = e->levels[l->parent].total[k];
             if (!above) continue;
-            l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            for (uint32_t i = 0; i < l->n_rows; i++) l->total[k][i] = above[l->up[i]];
+            const uint32_t *up = l->up, n = l->n_rows;
+            double         *total = l->total[k] = RWS_NEW(&e->arena, double, n);
+#pragma omp simd
+            for (uint32_t i = 0; i < n; i++) total[i] = above[up[i]];
         }
         for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next) {
             const int     k = e->terms[t].kind;
@@ -92,37 +95,36 @@ uint32_t rws_row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint
  * order already (a program without branches keeps its data in order). */
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
-    if (e->n_ends == 1 && !e->pass.scalar) { /* rows of a level are in the order of their parents */
-        const uint32_t  n = (uint32_t)s->n;
-        uint32_t       *start = RWS_NEW(&e->arena, uint32_t, s->B + 1);
-        const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : rws_level_map(e, e->ends[0].level, 1);
-        for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? n : (uint32_t)d;
-        for (uint32_t row = 0; to_base && row < n; row++) start[to_base[row] + 1] = row + 1;
-        s->start = start;
-        e->place = NULL;
+    const bool     sleep = e->pass.mode == RWS_SLEEP, alone = e->n_ends == 1 && !e->pass.scalar;
+    const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n, only = e->ends[0].level;
+    uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), at = 0;
+    bool           in_order = true;
+    s->start = start;
+    e->place = NULL;
+    s->datum = alone ? rws_level_map(e, only, sleep ? ROOT : DATA) : NULL;
+    if (s->datum) { /* rows of a level are in the order of their parents */
+        for (uint32_t row = 0; row < n; row++) start[s->datum[row] + 1] = row + 1;
         return;
     }
-
-    const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n;
-    uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), *datum = RWS_NEW(&e->arena, uint32_t, n), at = 0;
-    bool           in_order = true;
+    uint32_t *datum = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
-        const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        const uint32_t *to_base = sleep || e->pass.scalar ? NULL : rws_level_map(e, last, DATA);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
             datum[at] = rws_row_datum(e, last, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];
             start[datum[at] + 1]++;
         }
     }
+    s->datum = datum;
     for (uint32_t d = 0; d < B; d++) start[d + 1] += start[d];
-    s->start = start;
-    e->place = NULL;
     if (in_order) return;
     uint32_t *next = RWS_NEW(&e->arena, uint32_t, B);
     memcpy(next, start, B * sizeof *next);
     e->place = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < n; i++) e->place[i] = next[datum[i]]++;
+    for (uint32_t d = 0; d < B; d++)
+        for (uint32_t i = start[d]; i < start[d + 1]; i++) datum[i] = d;
 }
 
 uint32_t rws_scores_place(const rws_engine *e, uint32_t at)
@@ -243,7 +245,14 @@ static void name_broken_term(rws_engine *e)
 /* Whether the density that particles were drawn from, log_d, has terms of this kind. */
 static bool is_drawn_from(const rws_engine *e, rws_term kind)
 {
-    return e->pass.proposal == RWS_DEFENSIVE ? kind == RWS_TERM_D : kind == RWS_TERM_Q || kind == RWS_TERM_R;
+    return e->scores.log_d == e->scores.log_q ? kind == RWS_TERM_Q || kind == RWS_TERM_R : kind == RWS_TERM_D;
+}
+
+static bool has_terms(const rws_engine *e, rws_term kind)
+{
+    for (uint32_t i = 0; i < e->n_ends; i++)
+        if (e->levels[e->ends[i].level].total[kind]) return true;
+    return false;
 }
 
 /* Says at which site row i of the table drew a value that its own density calls impossible: the first one. */
@@ -278,10 +287,12 @@ static bool is_broken(double x)
 static void check_numbers(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
+    const double     *p = s->log_p, *q = s->log_q, *other = s->log_d == q ? p : s->log_d;
     double            zero = 0; /* NaN if a number is not finite */
+    const int         n = s->n;
 #pragma omp simd reduction(+ : zero)
-    for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
-    for (int i = 0; s->log_given && i < s->n; i++) zero += 0 * s->log_given[i];
+    for (int i = 0; i < n; i++) zero += 0 * (p[i] + q[i] + other[i]);
+    for (int i = 0; s->log_given && i < n; i++) zero += 0 * s->log_given[i];
     if (zero == 0) return;
     bool broken = false;
     for (int i = 0; i < s->n; i++)
@@ -314,7 +325,7 @@ void rws_scores_make(rws_engine *e)
         s->log_given = gather_totals(e, s->n, RWS_TERM_G, RWS_TERM_G);
         s->coef_given = RWS_NEW0(&e->arena, double, s->n);
     }
-    s->log_d = e->pass.proposal == RWS_DEFENSIVE ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
+    s->log_d = has_terms(e, RWS_TERM_D) ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
     for (int i = 0; i < RWS_OUTPUTS; i++) {
         s->out[i] = gather_output(e, s->n, i);
         s->coef_out[i] = NULL;

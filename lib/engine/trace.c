@@ -25,6 +25,8 @@ static rws_side other_side(rws_side side)
 
 void rws_path_comes_to(rws_path *path, const char *site)
 {
+    if (rws_path_is_nested(path))
+        rws_path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site ? site : "NULL");
     path->coming = site;
 }
 
@@ -114,14 +116,15 @@ bool rws_engine_has_site(const rws_engine *e, const char *name)
     return false;
 }
 
-bool rws_site_pathwise(rws_path *path, const char *family, bool continuous)
+/* Whether gradients pass through values at the site that is being visited. */
+static bool is_pathwise(rws_path *path, const rws_visit *v)
 {
     const int8_t how = path->e->sites[path->site].how;
-    if (how == RWS_REPARAMETERISED && !continuous)
+    if (how == RWS_REPARAMETERISED && !v->reparameterised)
         rws_path_fail(path, RWS_BAD_INPUT,
                       "Site \"%s\" is %s, which cannot be reparameterised; its gradient comes by score.",
-                      path->e->sites[path->site].name, family);
-    return continuous && path->e->pass.pathwise && how != RWS_SCORE;
+                      path->e->sites[path->site].name, v->family);
+    return v->reparameterised && path->e->pass.pathwise && how != RWS_SCORE;
 }
 
 /* The entry of a site on a path, which grows its table as it visits sites. */
@@ -164,7 +167,9 @@ static void find_field(rws_path *path, int field, const char *name, int dim)
     path->fields_seen[field / 64] |= (uint64_t)1 << field % 64;
 }
 
-bool rws_site_find(rws_path *path, const char *name, const char *family, int size, int dim, rws_var *value)
+/* The place of a site in the trace. Returns true and the value if it has one already (drawn by the other side, or
+ * observed); false if it is to be drawn, after which `put` records it. */
+static bool find(rws_path *path, const char *name, const char *family, int size, int dim, rws_var *value)
 {
     rws_engine *e = path->e;
     char        text[160];
@@ -220,7 +225,8 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
     return true;
 }
 
-void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int n)
+/* Stops with a sentence if the site is observed and the data hold anything but 0 … n - 1 there. */
+static void expect_choice(rws_path *path, const char *site, rws_var value, int n)
 {
     rws_engine *e = path->e;
     const int   field = e->sites[path->site].field;
@@ -250,24 +256,12 @@ void rws_trace_add(rws_path *path, const char *family, int size, rws_var value)
     v->last = at;
 }
 
-void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
+static void put(rws_path *path, const char *family, int size, rws_var value)
 {
     const int field = path->e->sites[path->site].field;
     if (field < 0) rws_trace_add(path, family, size, value);
     else if (path->e->fields[field].most) rws_series_put(path, field, family, size, value);
     else path->field[field] = value.id;
-}
-
-void rws_site_put_given(rws_path *path, const char *family, int size, rws_var value)
-{
-    rws_site_put(path, family, size, value);
-    if (!rws_site_is_field(path)) path->trace[path->n_trace - 1].given = true;
-}
-
-/* A sleep pass needs the guide's densities only. */
-bool rws_site_scored(const rws_path *path)
-{
-    return path->e->pass.mode == RWS_WAKE || path->side == RWS_SIDE_GUIDE;
 }
 
 void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
@@ -281,6 +275,29 @@ void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
                 .kind = kind,
                 .visit = path->site_visit};
     e->levels[path->level].terms = e->n_terms - 1;
+}
+
+void rws_visit_begin(rws_path *path, rws_visit *v)
+{
+    const bool sleep = path->e->pass.mode == RWS_SLEEP;
+    if (find(path, v->site, v->family, v->size, v->dim, &v->value)) {
+        v->what = RWS_VISIT_FOUND;
+        if (v->n_choices) expect_choice(path, v->site, v->value, v->n_choices);
+    } else v->what = rws_given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
+    v->pathwise = is_pathwise(path, v);
+    v->scored = !sleep || path->side == RWS_SIDE_GUIDE;
+}
+
+void rws_visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn)
+{
+    const bool sleep = path->e->pass.mode == RWS_SLEEP;
+    rws_term   kind = v->pathwise ? RWS_TERM_R : RWS_TERM_Q;
+    if (v->what != RWS_VISIT_FOUND) put(path, v->family, v->size, v->value);
+    if (v->what == RWS_VISIT_GIVEN && !rws_site_is_field(path)) path->trace[path->n_trace - 1].given = true;
+    if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;
+    if (!sleep && v->what == RWS_VISIT_GIVEN) kind = RWS_TERM_G;
+    if (log_density.id) rws_site_term(path, kind, log_density);
+    if (log_drawn.id) rws_site_term(path, RWS_TERM_D, log_drawn);
 }
 
 void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior)
@@ -331,9 +348,9 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
         rws_path_fail(path, RWS_BAD_INPUT,
                       "The model simulates \"%s\", which is a series; a kernel takes a whole field.", site);
     const int dim = e->fields[field].dim;
-    if (rws_site_find(path, site, "simulated", dim, dim, &value))
+    if (find(path, site, "simulated", dim, dim, &value))
         rws_site_term(path, RWS_TERM_P, compare(path, &e->nodes[value.id], made, kernel, context));
-    else rws_site_put(path, "simulated", dim, rws_constants(path, made, dim));
+    else put(path, "simulated", dim, rws_constants(path, made, dim));
     rws_returns(path, (rws_var){0});
 }
 
@@ -361,7 +378,7 @@ const rws_pass *rws_path_pass(const rws_path *path)
 
 void rws_path_note(rws_path *path, int slot, rws_var v)
 {
-    RWS_CHECK(slot >= 0 && slot < N_NOTES);
+    RWS_CHECK(slot >= 0 && slot < RWS_NOTES);
     path->note[slot] = v.id;
 }
 

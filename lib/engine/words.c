@@ -1,5 +1,7 @@
 #include "engine/words.h"
 
+#include "engine/outcomes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +12,10 @@ word_source *rws_words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
         e->words = malloc(sizeof *e->words);
         if (!e->words) rws_engine_no_memory(e);
         e->n_allocations++;
+        outcomes_pack(e->words->pack);
     }
     word_source *s = e->words;
-    s->e = e, s->level = from, s->ordinal = ordinal, s->first = s->end = 0;
+    s->e = e, s->level = from, s->ordinal = ordinal, s->first = s->end = s->each = 0;
     return s;
 }
 
@@ -39,6 +42,7 @@ static const half16 *neighbours(word_source *s, const level *l, uint32_t i, uint
     if (i < s->first || i >= s->end) {
         uint32_t n_blocks = 0;
         s->first = s->end = i;
+        s->each = each, s->lane = lane;
         for (; s->end < l->n_rows && 8 * (n_blocks + each) <= WORDS_CHUNK; s->end++)
             for (uint32_t b = 0; b < each; b++, n_blocks++)
                 s->k[n_blocks] = k / 8 + b, s->datum[n_blocks] = d + s->end - i;

@@ -16,6 +16,8 @@ typedef struct word_source {
     rws_engine *e;
     uint32_t    level, ordinal;
     uint32_t    first, end; /* rows whose bits are at hand */
+    uint32_t    each, lane; /* blocks of a row of neighbours, and the first half of its first block; or each is 0 */
+    uint64_t    pack[256];  /* see outcomes.h */
     uint32_t    start[WORDS_CHUNK];
     int16_t     half[WORDS_CHUNK + 16];
     uint16_t    at[WORDS_CHUNK];
@@ -28,6 +30,13 @@ word_source *rws_words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
 
 /* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */
 const half16 *rws_words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
+
+/* The same for all particles of a row of few. */
+static inline const half16 *rws_words_few(word_source *s, uint32_t i, uint32_t n)
+{
+    if (!s->each || i < s->first || i >= s->end) return rws_words_row(s, i, 0, n);
+    return (const half16 *)s->block + 8 * (size_t)(i - s->first) * s->each + s->lane;
+}
 
 /* The other 14 bits of particle k of row i. */
 uint32_t rws_words_rest(const word_source *s, uint32_t i, uint32_t k);

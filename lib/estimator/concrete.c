@@ -30,11 +30,11 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     return rws_fail(err, RWS_BAD_INPUT, "concrete_prior is argmax, soft or density, not \"%s\".", prior);
 }
 
-static void prepare(const rws_method *m, rws_pass *pass)
+static void prepare(const rws_method *m, rws_proposal *proposal)
 {
     const settings *set = m->own;
-    pass->temperature = set->tau_start + (set->tau_end - set->tau_start) * m->progress;
-    pass->relaxation = set->prior;
+    proposal->temperature = set->tau_start + (set->tau_end - set->tau_start) * m->progress;
+    proposal->relaxation = set->prior;
 }
 
 const rws_estimator rws_estimator_concrete = {

@@ -12,9 +12,9 @@ const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
            "choices cannot be run on a mixture of them)";
 }
 
-void rws_control_prepare(const rws_method *m, rws_pass *pass)
+void rws_control_prepare(const rws_method *m, rws_proposal *proposal)
 {
-    pass->only_site = m->setup->relaxed_site;
+    proposal->only_site = m->setup->relaxed_site;
 }
 
 void rws_control_sides(rws_path *path, void *method)
@@ -22,7 +22,7 @@ void rws_control_sides(rws_path *path, void *method)
     const rws_setup *s = ((const rws_method *)method)->setup;
     const char      *site = s->relaxed_site;
     const int        C = s->relaxed_categories;
-    rws_programs(path, method);
+    rws_programs(path);
     const rws_var log_pi = rws_path_noted(path, RWS_NOTE_LOG_PI);
     if (!log_pi.id) rws_give_up(path, "The guide does not draw site \"%s\", which the model relaxes.", site);
     if (rws_dim(path, log_pi) != C)

@@ -39,7 +39,7 @@ rws_status rws_controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rw
 void       rws_controls_add_net(rws_controls *c, rws_setup *s);
 
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
-void        rws_control_prepare(const rws_method *m, rws_pass *pass);
+void        rws_control_prepare(const rws_method *m, rws_proposal *proposal);
 void        rws_control_sides(rws_path *path, void *method); /* guide and model, and checks what was drawn */
 void        rws_control_program(rws_path *path, void *method);
 void        rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
@@ -58,7 +58,7 @@ void        rws_control_remember(rws_method *m, const rws_tally *tally);
 #define RWS_CONTROL_ESTIMATOR                                                          \
     .min_particles = 1, .n_phases = 1,                                                 \
     .phases = {{.mode = RWS_WAKE,                                                      \
-                .proposal = RWS_GUMBEL,                                                \
+                .drawing = RWS_GUMBEL,                                                 \
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),                    \
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL), \
                 .program = rws_control_program,                                        \

@@ -35,12 +35,12 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     return RWS_OK;
 }
 
-static void prepare(const rws_method *m, rws_pass *pass)
+static void prepare(const rws_method *m, rws_proposal *proposal)
 {
     const settings *set = m->own;
-    pass->smoothing = set->smoothing;
-    pass->sharpness = set->start + (set->end - set->start) * m->progress;
-    pass->relaxation = RWS_RELAX_DENSITY;
+    proposal->smoothing = set->smoothing;
+    proposal->sharpness = set->start + (set->end - set->start) * m->progress;
+    proposal->relaxation = RWS_RELAX_DENSITY;
 }
 
 const rws_estimator rws_estimator_dvae = {

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 typedef struct {
     double delta;
     bool   wrong_density;
@@ -20,11 +22,11 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     return RWS_OK;
 }
 
-static void prepare(const rws_method *m, rws_pass *pass)
+static void prepare(const rws_method *m, rws_proposal *proposal)
 {
     const settings *set = m->own;
-    pass->delta = set->delta;
-    pass->wrong_delta = set->wrong_density;
+    proposal->delta = set->delta;
+    proposal->wrong_delta = set->wrong_density;
 }
 
 static void weigh_theta(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
@@ -38,7 +40,7 @@ static void weigh_phi(const rws_method *m, rws_scores *s, double share, rws_tall
     (void)m, (void)tally; /* evidence and ess are those of the guide's own particles */
     rws_tally unused = {0};
     rws_weigh(s, share, &unused);
-    for (int i = 0; i < s->n; i++) s->coef_q[i] = share * s->w[i];
+    memcpy(s->coef_q, s->coef_p, (size_t)s->n * sizeof(double));
 }
 
 const rws_estimator rws_estimator_dww = {
@@ -52,7 +54,7 @@ const rws_estimator rws_estimator_dww = {
     .n_phases = 2,
     .phases = {{.mode = RWS_WAKE, .gradients = RWS_BIT(RWS_THETA), .steps = RWS_BIT(RWS_THETA), .weigh = weigh_theta},
                {.mode = RWS_WAKE,
-                .proposal = RWS_DEFENSIVE,
+                .drawing = RWS_DEFENSIVE,
                 .labels = true,
                 .gradients = RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_PHI),

@@ -11,12 +11,13 @@
  * particles; a row stands for count[i] equal particles of a datum. A log-weight of -inf is data (an impossible trace); a
  * NaN never gets here.
  *
- * An estimator owns its settings, networks and parameters (rws_method.own) and prepares its own passes
+ * An estimator owns its settings, networks and parameters (rws_method.own) and prepares its own proposals
  * (rws_phase.prepare): a new one is a file of this room, a line in table.c and its tests.
  */
 #ifndef RWS_ESTIMATOR_ESTIMATOR_H
 #define RWS_ESTIMATOR_ESTIMATOR_H
 
+#include "dist/dist.h"
 #include "engine/setup.h"
 
 #define RWS_METHOD_MEMORY 2
@@ -42,15 +43,15 @@ typedef struct {
 } rws_tally;
 
 typedef struct {
-    rws_mode     mode;
-    rws_proposal proposal;
-    unsigned     gradients; /* bit g: this phase adds to the gradient of parameter group g */
-    unsigned     steps;     /* bit g: group g is stepped after this phase, and its gradient begins anew */
-    bool         pathwise;  /* continuous values are reparameterised */
-    bool         labels;    /* the guide learns in this phase from choices that are given: rws_weigh_given */
+    rws_mode    mode;
+    rws_drawing drawing;
+    unsigned    gradients; /* bit g: this phase adds to the gradient of parameter group g */
+    unsigned    steps;     /* bit g: group g is stepped after this phase, and its gradient begins anew */
+    bool        pathwise;  /* continuous values are reparameterised */
+    bool        labels;    /* the guide learns in this phase from choices that are given: rws_weigh_given */
     void (*program)(rws_path *path, void *method); /* NULL: rws_programs, guide and model and nothing else */
-    /* Fills in what the pass of this phase needs from the estimator's settings. NULL: nothing. */
-    void (*prepare)(const rws_method *m, rws_pass *pass);
+    /* Fills in what a proposal of this phase's drawing needs from the estimator's settings. NULL: nothing. */
+    void (*prepare)(const rws_method *m, rws_proposal *proposal);
     /* Fills the coefficients. `share` is the weight of a datum (of a particle, in sleep): 1 / their number. */
     void (*weigh)(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
     /* For control variates, a second backward on the tape extended by derivatives along `direction`. `extend` makes these
@@ -92,9 +93,6 @@ const rws_estimator *rws_estimator_find(const char *name);
  * rws_data_parts writes the values to `parts`, which has room for RWS_FIELDS, and returns how many there are. */
 int rws_data_size(const rws_setup *s);
 int rws_data_parts(rws_path *path, const rws_method *m, rws_var *parts);
-
-/* The program of most phases: guide and model in the order that the pass wants. */
-void rws_programs(rws_path *path, void *method);
 
 /* Puts an estimator to work on a model. RWS_BAD_INPUT if it does not apply to the model, or a setting is wrong. */
 rws_status rws_method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,

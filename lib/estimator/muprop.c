@@ -90,7 +90,7 @@ const rws_estimator rws_estimator_muprop = {
     .min_particles = 1,
     .n_phases = 1,
     .phases = {{.mode = RWS_WAKE,
-                .proposal = RWS_GUMBEL,
+                .drawing = RWS_GUMBEL,
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .program = program,

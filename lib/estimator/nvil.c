@@ -31,7 +31,7 @@ static void program(rws_path *path, void *method)
 {
     const rws_method *m = method;
     const own        *o = m->own;
-    rws_programs(path, method);
+    rws_programs(path);
     rws_var   parts[RWS_FIELDS];
     const int n = rws_data_parts(path, m, parts);
     rws_path_output(path, BASELINE, rws_mlp_parts(path, o->baseline, parts, n));
@@ -41,12 +41,15 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 {
     const double sd = sqrt(m->memory[VARIANCE]), divide = sd > 1 ? sd : 1;
     rws_weigh(s, share, tally);
+    for (int i = 0; i < s->n; i++) {
+        const double error = s->L[s->datum[i]] - s->out[BASELINE][s->start[s->datum[i]]];
+        s->work[0][i] = (error - m->memory[MEAN]) / divide;
+    }
+    rws_iwae_rows(s, share, s->work[0]);
     for (int d = 0; d < s->B; d++) {
         if (s->L[d] == -INFINITY) continue;
         const uint32_t first = s->start[d];
         const double   error = s->L[d] - s->out[BASELINE][first];
-        for (uint32_t i = first; i < s->start[d + 1]; i++)
-            rws_iwae_row(s, i, share, (error - m->memory[MEAN]) / divide);
         s->coef_out[BASELINE][first] = 2 * share * error; /* the baseline is one number for all rows of the datum */
         tally->signal += error;
         tally->signal2 += error * error;

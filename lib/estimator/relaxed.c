@@ -1,7 +1,6 @@
 #include "estimator/relaxed.h"
 
 #include "base/error.h"
-#include "dist/dist.h"
 
 /* The log of the point on the simplex that the guide drew. The result is logged like that of a library function, because a
  * path that splits later must not look for the site a second time. */
@@ -9,23 +8,24 @@ static rws_var relaxed_choice(rws_path *path, const rws_setup *s)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    RWS_CHECK(rws_site_find(path, s->relaxed_site, "categorical", s->relaxed_categories, 1, &v));
-    if (rws_path_pass(path)->proposal == RWS_SMOOTHED) v = rws_stick_break(path, v);
-    return rws_returns(path, v);
+    rws_visit visit = {.site = s->relaxed_site, .family = "categorical", .size = s->relaxed_categories, .dim = 1};
+    rws_visit_begin(path, &visit);
+    const bool smoothed = rws_path_proposal(path)->how == RWS_SMOOTHED;
+    return rws_returns(path, smoothed ? rws_stick_break(path, visit.value) : visit.value);
 }
 
 void rws_relaxed_program(rws_path *path, void *method)
 {
-    const rws_method *m = method;
-    const rws_pass   *pass = rws_path_pass(path);
+    const rws_method   *m = method;
+    const rws_proposal *proposal = rws_path_proposal(path);
     rws_path_side(path, RWS_SIDE_GUIDE);
     m->model->guide(path, m->state);
     rws_path_side(path, RWS_SIDE_MODEL);
     const rws_var log_s = relaxed_choice(path, m->setup);
     rws_path_fields_scored(path);
     rws_path_side(path, RWS_SIDE_NONE);
-    const rws_var tau = rws_constant(path, (float)pass->temperature);
-    rws_site_term(path, RWS_TERM_P, m->model->relaxed(path, m->state, log_s, tau, pass->relaxation));
+    const rws_var tau = rws_constant(path, (float)proposal->temperature);
+    rws_site_term(path, RWS_TERM_P, m->model->relaxed(path, m->state, log_s, tau, proposal->relaxation));
 }
 
 void rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)

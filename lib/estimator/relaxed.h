@@ -13,7 +13,7 @@ void        rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, 
 #define RWS_RELAXED_ESTIMATOR(how, prepared)                        \
     .min_particles = 1, .n_phases = 1,                              \
     .phases = {{.mode = RWS_WAKE,                                   \
-                .proposal = how,                                    \
+                .drawing = how,                                     \
                 .pathwise = true,                                   \
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),     \

@@ -8,9 +8,10 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     double      *log_rest = s->work[0];
     rws_weigh(s, share, tally);
     rws_leave_one_out(s, false, log_rest);
-    for (int d = 0; d < s->B; d++)
-        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) /* nothing to compare with: 0 */
-            rws_iwae_row(s, i, share, log_rest[i] == -INFINITY ? 0 : s->L[d] - log_rest[i] + log_others);
+#pragma omp simd
+    for (int i = 0; i < s->n; i++) /* nothing to compare with: 0 */
+        log_rest[i] = log_rest[i] == -INFINITY ? 0 : s->L[s->datum[i]] - log_rest[i] + log_others;
+    rws_iwae_rows(s, share, log_rest);
 }
 
 const rws_estimator rws_estimator_rloo = {

@@ -38,18 +38,6 @@ int rws_data_parts(rws_path *path, const rws_method *m, rws_var *parts)
     return n;
 }
 
-void rws_programs(rws_path *path, void *method)
-{
-    const rws_method *m = method;
-    const bool        sleep = rws_path_pass(path)->mode == RWS_SLEEP;
-    for (int i = 0; i < 2; i++) {
-        const bool guide = (i == 0) != sleep;
-        rws_path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
-        (guide ? m->model->guide : m->model->model)(path, m->state);
-    }
-    rws_path_side(path, RWS_SIDE_NONE);
-}
-
 rws_status rws_method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,
                            rws_setup *setup, rws_error *err)
 {

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 typedef struct {
     bool baseline;
 } settings;
@@ -23,10 +25,9 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     const settings *set = m->own;
     const double    baseline = set->baseline ? share / s->K : 0;
     rws_weigh(s, share, tally);
-    for (size_t i = 0; i < (size_t)s->n; i++) s->coef_q[i] = share * s->w[i];
-    for (int d = 0; d < s->B && baseline != 0; d++)
-        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++)
-            s->coef_q[i] -= s->count[i] * baseline;
+    memcpy(s->coef_q, s->coef_p, (size_t)s->n * sizeof(double));
+    for (int i = 0; i < s->n && baseline != 0; i++)
+        if (s->L[s->datum[i]] > -INFINITY) s->coef_q[i] -= s->count[i] * baseline;
 }
 
 const rws_estimator rws_estimator_ww = {

@@ -6,8 +6,9 @@
 rws_pass rws_program_pass(const rws_program *p, rws_mode mode, int n_data, int n_particles, const float *const *fields,
                           rws_key key)
 {
-    return (rws_pass){.program = rws_programs,
-                      .context = (void *)&p->method,
+    return (rws_pass){.context = (void *)&p->method,
+                      .model = p->method.model,
+                      .state = p->method.state,
                       .mode = mode,
                       .n_data = n_data,
                       .n_particles = n_particles,
@@ -19,7 +20,7 @@ rws_pass rws_program_pass(const rws_program *p, rws_mode mode, int n_data, int n
 
 rws_pass rws_program_question(const rws_program *p, const float *const *fields, uint64_t seed, int first, int end)
 {
-    const rws_key key = rws_key_for(seed, p->iteration, RWS_KEY_TEST, 3);
+    const rws_key key = rws_key_for(seed, p->iteration, RWS_KEY_TEST, RWS_TEST_QUESTION);
     rws_pass      pass = rws_program_pass(p, RWS_WAKE, 1, end - first, fields, key);
     pass.first_particle = (uint32_t)first;
     pass.reports = true;

@@ -183,6 +183,6 @@ rws_engine *rws_program_engine_new(const rws_program *p)
 
 rws_status rws_program_make_test(const rws_program *p, int n, float *const *data, rws_error *err)
 {
-    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
     return RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TEST, 0, n, &random, data);
 }

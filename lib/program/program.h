@@ -19,7 +19,7 @@ typedef struct {
     void            *state; /* what the model's setup made */
     rws_method       method;
     uint64_t         iteration; /* iterations that the parameters have been trained */
-    int              n_test;    /* test data of an evaluation: as many as the configuration says, if there are as many */
+    int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
 } rws_program;
 
 /* Finds the model (NULL: the one that the configuration names) and checks the configuration, with all defaults filled in.
@@ -62,8 +62,8 @@ extern const rws_setting rws_open_settings[];
 #define RWS_SITE_PREFIX "site." /* one of them is called site.NAME, for every site NAME of the programs */
 
 /* The model's and the method's settings with the values that they are given. */
-rws_status rws_program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more, int n_more,
-                                     rws_error *err);
+rws_status rws_program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more,
+                                     int n_more, rws_error *err);
 
 /* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one says
  * neither score nor reparameterised. */

@@ -240,7 +240,7 @@ static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
 {
     const size_t rows = 7 + COLUMNS + RWS_OUTPUTS; /* of doubles */
     const size_t bytes =
-        2 * whole((B + n + 2) * sizeof(uint32_t)) + B * sizeof(double) + rows * whole(n * sizeof(double));
+        2 * whole((B + 2 * n + 2) * sizeof(uint32_t)) + B * sizeof(double) + rows * whole(n * sizeof(double));
     if (bytes <= j->capacity) return true;
     RWS_CHECK(!second);
     free(j->numbers);
@@ -256,9 +256,10 @@ static void lay_out(rws_joined *j, unsigned columns, bool second, uint32_t **sta
     const size_t B = (size_t)s->B, n = (size_t)s->n, row = n * sizeof(double);
     char        *at = (char *)j->numbers;
     *start = take(&at, (B + 1) * sizeof(uint32_t));
-    *count = take(&at, n * sizeof(uint32_t));
+    *count = take(&at, 2 * n * sizeof(uint32_t));
     s->start = *start;
     s->count = *count;
+    s->datum = *count + n;
     s->L = take(&at, B * sizeof(double));
     double **work[] = {&s->l, &s->w, &s->work[0], &s->work[1], &s->coef_p, &s->coef_q, &s->coef_r};
     for (size_t k = 0; k < sizeof work / sizeof *work; k++) *work[k] = take(&at, row);
@@ -310,6 +311,7 @@ static bool join(rws_trainer *t, int i, bool second)
     for (int d = 0; d < B; d++) {
         start[d] = to;
         for (int k = 0; k < P; k++) to += copy_rows(j->rows[k], d, count, column, to);
+        for (uint32_t row = start[d]; row < to; row++) count[n + row] = (uint32_t)d;
     }
     start[B] = to;
     return true;

@@ -63,7 +63,7 @@ rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
 {
     rws_trainer  *t = e->t;
     const int     n_test = t->program.n_test;
-    const rws_key key = rws_key_for(t->program.config.seed, t->program.iteration, RWS_KEY_TEST, 4);
+    const rws_key key = rws_key_for(t->program.config.seed, t->program.iteration, RWS_KEY_TEST, RWS_TEST_ENUMERATION);
     const float  *fields[t->program.setup.n_fields + 1];
     *value = 0;
     for (int first = 0; first < n_test; first += ENUMERATED) {
@@ -133,7 +133,7 @@ rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const voi
                           rws_error *err)
 {
     dream_job     job = {program, e->t};
-    const rws_key key = rws_key_for(e->t->program.config.seed, e->t->program.iteration, RWS_KEY_TEST, 2);
+    const rws_key key = rws_key_for(e->t->program.config.seed, e->t->program.iteration, RWS_KEY_TEST, RWS_TEST_DREAM);
     rws_pass      pass = rws_program_pass(&e->t->program, RWS_SLEEP, 1, n, NULL, key);
     rws_engine   *engine = e->t->engines[0];
     pass.program = dream;

@@ -116,7 +116,7 @@ static rws_status measure_data(const bound_job *j, int worker, int first, int n,
     rws_trainer      *t = j->t;
     rws_engine       *engine = t->engines[worker];
     const rws_config *c = &t->program.config;
-    const rws_key     key = rws_key_for(c->seed, t->program.iteration, RWS_KEY_TEST, 1);
+    const rws_key     key = rws_key_for(c->seed, t->program.iteration, RWS_KEY_TEST, RWS_TEST_BOUND);
     const float      *fields[t->program.setup.n_fields];
     for (int f = 0; f < t->program.setup.n_fields; f++)
         fields[f] = t->test[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;

@@ -39,14 +39,16 @@ static void particles_of(const rws_trainer *t, int shard, int n, int *first, int
 int rws_phase_at_once(const rws_phase_work *w)
 {
     const rws_config *c = &w->t->program.config;
-    const int limit = w->t->program.model->defaults.at_once, K = (c->particles + c->particle_shards - 1) / c->particle_shards;
+    const int         limit = w->t->program.model->defaults.at_once,
+              K = (c->particles + c->particle_shards - 1) / c->particle_shards;
     if (!limit || w->phase->extend) return w->n_data;
     return limit > K ? limit / K : 1;
 }
 
 /* ---- the pass */
 
-static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields)
+static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields,
+                          rws_proposal *proposal)
 {
     rws_trainer     *t = w->t;
     const rws_phase *phase = w->phase;
@@ -57,14 +59,15 @@ static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end
     for (int f = 0; f < t->program.setup.n_fields && !sleep; f++)
         fields[f] = w->fields[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;
     rws_pass pass = rws_program_pass(&t->program, phase->mode, sleep ? 1 : n, to - from, sleep ? NULL : fields, w->key);
-    if (phase->program) pass.program = phase->program;
+    pass.program = phase->program;
     pass.first_datum = sleep ? 0 : (uint32_t)first;
     pass.first_particle = (uint32_t)(from + (sleep ? first * K : 0));
-    pass.proposal = phase->proposal;
+    *proposal = (rws_proposal){.how = phase->drawing};
+    pass.proposal = proposal;
     pass.pathwise = phase->pathwise;
     pass.groups = phase->gradients | (phase->extend ? RWS_BIT(RWS_CONTROL) : 0);
     pass.negligible = t->program.config.scalar ? 0 : NEGLIGIBLE;
-    if (phase->prepare) phase->prepare(&t->program.method, &pass);
+    if (phase->prepare) phase->prepare(&t->program.method, proposal);
     if (!sleep && w->fields == (const float *const *)t->batch) rws_given_put(t, first, &pass);
     return pass;
 }
@@ -100,9 +103,10 @@ static rws_status backward(const rws_phase_work *w, rws_shard *s, rws_engine *en
 
 rws_status rws_phase_begin(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
 {
+    rws_proposal proposal;
     const float *fields[w->t->program.setup.n_fields];
     if (w->second) return w->phase->extend(&w->t->program.method, engine, w->t->direction, &s->error);
-    const rws_pass pass = make_pass(w, (int)(s - w->t->shards), first, end, fields);
+    const rws_pass pass = make_pass(w, (int)(s - w->t->shards), first, end, fields, &proposal);
     return rws_engine_forward(engine, &pass, &s->error);
 }
 

@@ -16,7 +16,7 @@ typedef struct {
     rws_key             key;
     const float *const *fields;
     double              share; /* weight of a datum, or of a sample, in the mean: 1 / their number */
-    bool                second; /* the second backward of a control variate, on the passes that the engines still hold */
+    bool second;               /* the second backward of a control variate, on the passes that the engines still hold */
 } rws_phase_work;
 
 /* ---- shards.c */

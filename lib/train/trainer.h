@@ -85,8 +85,8 @@ struct rws_trainer {
     rws_error               batch_error;
     uint64_t                data_hash[2]; /* by split; 0 until rws_trainer_hash_data */
     struct rws_batch_given *given;        /* choices that are given for the batch (given.c); NULL: there are none */
-    bool                    std_ref;  /* settings about metrics of gradients */
-    int                     grad_snr; /* 0: no ratios; 1: of ten draws; more: of so many */
+    bool                    std_ref;      /* settings about metrics of gradients */
+    int                     grad_snr;     /* 0: no ratios; 1: of ten draws; more: of so many */
     const char             *metric_names[RWS_MAX_METRICS];
     int                     n_metrics, n_model_metrics;
     rws_folder             *folder; /* where the run is kept; NULL: nowhere, or by rank 0 */

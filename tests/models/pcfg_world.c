@@ -88,8 +88,8 @@ float *data(const world *w, int B)
 rws_scores *pass(world *w, const float *x, how h)
 {
     rws_error      err = {""};
-    const rws_pass p = {.program = rws_programs,
-                        .context = &w->method,
+    const rws_pass p = {.model = w->method.model,
+                        .state = w->method.state,
                         .mode = h.mode,
                         .n_data = h.mode == RWS_SLEEP ? 1 : h.B,
                         .n_particles = h.K,

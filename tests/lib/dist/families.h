@@ -81,6 +81,7 @@ typedef struct {
     bool                  observed, noisy; /* the value is data; a normal is drawn before it */
     hand_out              hand_out;
     rws_pass              pass;
+    rws_proposal          proposal;
     rws_engine           *engine;
 } bench;
 

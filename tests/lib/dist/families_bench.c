@@ -60,12 +60,9 @@ void bench_init(bench *b, const rws_family *family, const setting *s)
         b->p[k] = bench_param(b, (char[]){(char)('a' + k), 0}, numbers_of(s, k), numbers_in(s, k));
     rws_params_pack(&b->params);
     b->engine = rws_engine_new(&b->params, b->fields, 0, NULL);
-    b->pass = (rws_pass){.program = program,
-                         .mode = RWS_WAKE,
-                         .groups = 1u << RWS_PHI,
-                         .fields = b->field,
-                         .delta = 0.3,
-                         .temperature = 0.6};
+    b->pass = (rws_pass){
+        .program = program, .mode = RWS_WAKE, .groups = 1u << RWS_PHI, .fields = b->field, .proposal = &b->proposal};
+    b->proposal = (rws_proposal){.delta = 0.3, .temperature = 0.6};
 }
 
 void bench_release(bench *b)

@@ -2,7 +2,7 @@
 #ifndef RWS_TESTS_SMOOTHED_H
 #define RWS_TESTS_SMOOTHED_H
 
-#include "engine/engine.h"
+#include "dist/dist.h"
 
 /* The distribution function and the density, at zeta = sigmoid(y), of a bit that is 1 with probability q. The density of a spike
  * at y = -100 is the probability of zeta = 0. */

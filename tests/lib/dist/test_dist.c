@@ -331,11 +331,11 @@ static void smoothed_alone(rws_path *path, void *context)
 static void one_category_is_not_smoothed(void **state)
 {
     (void)state;
-    const rws_params none = {0};
-    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
-    rws_error        err = {""};
-    const rws_pass   pass = {
-          .program = smoothed_alone, .proposal = RWS_SMOOTHED, .sharpness = 8, .n_data = 1, .n_particles = 2};
+    const rws_params   none = {0};
+    rws_engine        *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_error          err = {""};
+    const rws_proposal proposal = {.how = RWS_SMOOTHED, .sharpness = 8};
+    const rws_pass     pass = {.program = smoothed_alone, .proposal = &proposal, .n_data = 1, .n_particles = 2};
     assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
     assert_non_null(
         strstr(err.text, "In the guide, after site \"z\": a choice among 1 has no bits that could be smoothed"));
@@ -472,7 +472,7 @@ static void the_impossible_never_happens(void **state)
  * by itself. */
 static double defended(const bench *b, int outcome)
 {
-    const double delta = b->pass.delta;
+    const double delta = b->proposal.delta;
     double       x[WIDEST], total = 1;
     if (b->subject->outcome == number_outcome) return (1 - delta) * probability(b, outcome) + delta / b->setting->n_a;
     if (b->subject->outcome == digits_outcome) {
@@ -511,7 +511,7 @@ static double look_at_defended(void *context, int round, int wide)
 
 static void check_defended(bench *b, int which)
 {
-    b->pass.proposal = RWS_DEFENSIVE;
+    b->proposal.how = RWS_DEFENSIVE;
     if (!b->family->choices && b->family->support != RWS_SUPPORT_BITS) { /* drawn as in a plain pass */
         const rws_scores *s = bench_draw(b, 70, 1, 100);
         for (int i = 0; i < s->n; i++) assert_true(s->log_d[i] == s->log_q[i]);
@@ -519,7 +519,7 @@ static void check_defended(bench *b, int which)
     }
     assert_non_null(b->family->draw_defensive);
     for (int i = 0; i < 2; i++) {
-        b->pass.delta = i ? 0.05 : 0.5;
+        b->proposal.delta = i ? 0.05 : 0.5;
         stays_likely(named(b, which, "defensive draws"), look_at_defended, b);
     }
 }
@@ -540,7 +540,8 @@ static double look_at_wrong_delta(void *context, int round, int wide)
     double            seen[OUTCOMES] = {0}, expected[OUTCOMES];
     for (int z = 0; z < C; z++)
         for (int used = 0; used < C; used++)
-            expected[z * C + used] = n * probability(b, z) * ((1 - b->pass.delta) * (z == used) + b->pass.delta / C);
+            expected[z * C + used] =
+                n * probability(b, z) * ((1 - b->proposal.delta) * (z == used) + b->proposal.delta / C);
     for (int i = 0; i < s->n; i++) {
         int z = 0;
         while (z < C && !as_dense(s->log_d[i], log(defended(b, z)))) z++;
@@ -558,8 +559,8 @@ static void wrong_delta_is_wrong_as_described(void **state)
     for (int i = 0; i < COUNT(single); i++) {
         bench b;
         bench_init(&b, family_of(single[i]), &subject_of(single[i])->settings[0]);
-        b.pass.proposal = RWS_DEFENSIVE;
-        b.pass.wrong_delta = true;
+        b.proposal.how = RWS_DEFENSIVE;
+        b.proposal.wrong_delta = true;
         stays_likely("wrong delta", look_at_wrong_delta, &b);
         bench_release(&b);
     }
@@ -621,7 +622,7 @@ static void conditional_gumbels_have_the_law_of_gumbels(void **state)
     const setting s = {3, 0, {1, -0.5, 0}, {0}};
     bench_init(&g, family_of("categorical"), &s);
     bench_init(&conditional, family_of("categorical"), &s);
-    g.pass.proposal = conditional.pass.proposal = RWS_GUMBEL;
+    g.proposal.how = conditional.proposal.how = RWS_GUMBEL;
     g.hand_out = OUT_G;
     conditional.hand_out = OUT_G_TILDE;
     stays_likely("perturbed log-probabilities", look_at_gumbels, &(gumbels){&g, &conditional});
@@ -637,7 +638,7 @@ static void impossible_gumbels(void **state)
     for (int k = 0; k < 2; k++) {
         bench b;
         bench_init(&b, family_of("categorical"), &s);
-        b.pass.proposal = RWS_GUMBEL;
+        b.proposal.how = RWS_GUMBEL;
         b.hand_out = k ? OUT_G_TILDE : OUT_G;
         const rws_scores *t = bench_draw(&b, 95, 1, USUAL);
         for (int i = 0; i < t->n; i++)
@@ -653,14 +654,15 @@ static double look_at_relaxed(void *context, int round, int wide)
     bench  *b = context;
     setting s = *b->setting;
     s.n_b = 1;
-    s.b[0] = b->pass.temperature;
+    s.b[0] = b->proposal.temperature;
     const bench       as_concrete = {.family = family_of("concrete"), .subject = subject_of("concrete"), .setting = &s};
     const rws_scores *t = bench_draw(b, 97 + (uint64_t)round, 1, USUAL * wide);
     for (int i = 0; i < t->n; i += 37) {
         double x[VALUES], soft = 0;
         value_of(t, i, x);
         for (int j = 0; j < s.n_a; j++) soft += exp(x[j] + log_share(&s, j));
-        assert_true(as_dense(t->log_q[i], b->pass.relaxation == RWS_RELAX_SOFT ? log(soft) : concrete_density(&s, x)));
+        assert_true(
+            as_dense(t->log_q[i], b->proposal.relaxation == RWS_RELAX_SOFT ? log(soft) : concrete_density(&s, x)));
         assert_true(t->log_p[i] == t->log_q[i]);
     }
     return look_at_values(&as_concrete, t, USUAL * wide);
@@ -673,8 +675,8 @@ static void relaxed_choices_are_concrete(void **state)
     for (int i = 0; i < 4; i++) {
         bench b;
         bench_init(&b, family_of("categorical"), &logits[i % 2]);
-        b.pass.proposal = RWS_RELAXED;
-        b.pass.relaxation = i / 2 ? RWS_RELAX_SOFT : RWS_RELAX_DENSITY;
+        b.proposal.how = RWS_RELAXED;
+        b.proposal.relaxation = i / 2 ? RWS_RELAX_SOFT : RWS_RELAX_DENSITY;
         stays_likely("a relaxed categorical", look_at_relaxed, &b);
         bench_release(&b);
     }
@@ -700,8 +702,7 @@ static double look_at_many(void *context, int round, int wide)
                 setting   one = {.n_a = C};
                 const int row = at[k] / C;
                 memcpy(one.a, b->setting->a + row * C, (size_t)C * sizeof(double));
-                const double log_p = log_share(&one, at[k] % C),
-                             floor = b->pass.proposal == RWS_DEFENSIVE ? 0.3 / C : 0;
+                const double log_p = log_share(&one, at[k] % C), floor = b->proposal.how == RWS_DEFENSIVE ? 0.3 / C : 0;
                 expected[o] *= floor > 0 ? 0.7 * exp(log_p) + floor : exp(log_p);
             }
         }
@@ -722,7 +723,7 @@ static void many_categoricals_follow_their_density(void **state)
     for (int defensive = 0; defensive < 2; defensive++) {
         bench b;
         bench_init(&b, family_of("categoricals"), &many);
-        b.pass.proposal = defensive ? RWS_DEFENSIVE : RWS_PLAIN;
+        b.proposal.how = defensive ? RWS_DEFENSIVE : RWS_PLAIN;
         stays_likely("ten categoricals", look_at_many, &b);
         bench_release(&b);
     }

@@ -48,8 +48,8 @@ enum { B = 3, K = 20, MOST = 200 };
 
 static rws_pass pass_of(rws_method *m, rws_mode mode, bool scalar)
 {
-    return (rws_pass){.program = rws_programs,
-                      .context = m,
+    return (rws_pass){.model = m->model,
+                      .state = m->state,
                       .mode = mode,
                       .scalar = scalar,
                       .pathwise = true,
@@ -107,8 +107,8 @@ static void score_again(rws_method *m, rws_engine *e, const list *l, const float
     p.n_given = l->n;
     p.given_all = true;
     for (int defensive = 0; defensive < 2; defensive++) {
-        p.proposal = defensive ? RWS_DEFENSIVE : RWS_PLAIN;
-        p.delta = 0.2;
+        const rws_proposal mixture = {.how = RWS_DEFENSIVE, .delta = 0.2};
+        p.proposal = defensive ? &mixture : NULL;
         run(e, &p);
         const rws_scores *s = rws_engine_scores(e);
         assert_int_equal(s->n, scalar ? 3 : 1);
@@ -265,8 +265,8 @@ static void data_have_choices_of_their_own(void **unused)
         rws_pass p = pass_of(&m, RWS_WAKE, false);
         p.given = own;
         p.given_start = own_start;
-        p.proposal = defensive ? RWS_DEFENSIVE : RWS_PLAIN;
-        p.delta = 0.3;
+        const rws_proposal mixture = {.how = RWS_DEFENSIVE, .delta = 0.3};
+        p.proposal = defensive ? &mixture : NULL;
         p.choices = true;
         run(e, &p);
         p.scalar = true;
@@ -402,7 +402,7 @@ static void bad_choices_are_named(void **unused)
         }
     rws_pass p = pass_of(&m, RWS_WAKE, false);
     run(e, &p); /* the engine is as good as new */
-    p.proposal = RWS_GUMBEL;
+    p.proposal = &(rws_proposal){.how = RWS_GUMBEL};
     p.given = &cases[0].choice;
     p.n_given = 1;
     assert_int_equal(rws_engine_forward(e, &p, NULL), RWS_BAD_INPUT);

@@ -191,7 +191,7 @@ static void with_output(rws_path *path, void *method)
 {
     const rws_method *m = method;
     const world      *w = m->state;
-    rws_programs(path, method);
+    rws_programs(path);
     rws_path_side(path, RWS_SIDE_NONE);
     const rws_var shared = rws_mlp(path, w->shared, rws_observed(path, "x"));
     const rws_var in[] = {shared, rws_constant(path, 2)};
@@ -205,8 +205,10 @@ static rws_status forward(bench *b, int model, bool scalar, bool output, rws_err
     static const float *fields[1];
     fields[0] = b->x;
     method = (rws_method){.model = &models[model], .state = b->world, .setup = &b->setup};
-    const rws_pass pass = {.program = output ? with_output : rws_programs,
+    const rws_pass pass = {.program = output ? with_output : NULL,
                            .context = &method,
+                           .model = method.model,
+                           .state = method.state,
                            .mode = RWS_WAKE,
                            .pathwise = true,
                            .n_data = b->B,

@@ -98,10 +98,9 @@ static void rows_with_counts_are_particles(void **unused)
     enum { K = 40 };
     particle table[2][4][K];
     for (int scalar = 0; scalar < 2; scalar++) {
-        rws_method     method = {.model = &rws_user_model, .state = state};
         rws_engine    *e = rws_engine_new(&setup.params, setup.fields, setup.n_fields, NULL);
-        const rws_pass pass = {.program = rws_programs,
-                               .context = &method,
+        const rws_pass pass = {.model = &rws_user_model,
+                               .state = state,
                                .mode = RWS_WAKE,
                                .n_data = 4,
                                .n_particles = K,
@@ -327,15 +326,9 @@ static void misfits_are_named(void **unused)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         for (int scalar = 0; scalar < 2; scalar++) {
             const rws_model m = {.guide = list[i].guide, .model = list[i].model};
-            rws_method      method = {.model = &m};
             rws_engine     *e = rws_engine_new(&params, &field, 1, NULL);
             rws_error       err = {""};
-            const rws_pass  pass = {.program = rws_programs,
-                                    .context = &method,
-                                    .n_data = 1,
-                                    .n_particles = 64,
-                                    .fields = fields,
-                                    .scalar = scalar};
+            const rws_pass  pass = {.model = &m, .n_data = 1, .n_particles = 64, .fields = fields, .scalar = scalar};
             assert_int_not_equal(rws_engine_forward(e, &pass, &err), RWS_OK);
             if (!strstr(err.text, list[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, list[i].sentence);
             rws_engine_free(e);
@@ -378,11 +371,9 @@ static void many_fields_are_observed(void **unused)
     }
     for (int missing = 0; missing < 2; missing++) {
         const rws_model m = {.guide = flips_a, .model = missing ? observes_all_but_one : observes_all};
-        rws_method      method = {.model = &m};
         rws_engine     *e = rws_engine_new(&params, fields, MANY_FIELDS, NULL);
         rws_error       err = {""};
-        const rws_pass  pass = {
-             .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 4, .fields = data};
+        const rws_pass  pass = {.model = &m, .n_data = 1, .n_particles = 4, .fields = data};
         assert_int_equal(rws_engine_forward(e, &pass, &err), missing ? RWS_BAD_INPUT : RWS_OK);
         if (missing) assert_non_null(strstr(err.text, "The model never visits a site \"x129\""));
         rws_engine_free(e);
@@ -397,10 +388,9 @@ static void label_is_no_site(void **unused)
     const rws_field  fields[] = {{"x", 1}, {"a", 1, .label = true}};
     const float      x = 0.5f, *data[] = {&x, &x};
     const rws_model  m = {.guide = flips_a, .model = flips_a_and_x};
-    rws_method       method = {.model = &m};
     rws_engine      *e = rws_engine_new(&params, fields, 2, NULL);
     rws_error        err = {""};
-    const rws_pass pass = {.program = rws_programs, .context = &method, .n_data = 1, .n_particles = 4, .fields = data};
+    const rws_pass   pass = {.model = &m, .n_data = 1, .n_particles = 4, .fields = data};
     assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "Site \"a\" has the name of a label of the data; give the label another name"));
     rws_engine_free(e);
@@ -428,11 +418,9 @@ static void long_paths(void **unused)
     const rws_field  field = {"x", 1};
     const float      x = 0, *fields[] = {&x};
     const rws_model  m = {.guide = wander, .model = wander_and_x};
-    rws_method       method = {.model = &m};
     rws_engine      *e = rws_engine_new(&params, &field, 1, NULL);
     rws_error        err = {""};
-    const rws_pass   pass = {
-          .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 500, .fields = fields};
+    const rws_pass   pass = {.model = &m, .n_data = 1, .n_particles = 500, .fields = fields};
     if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
     const rws_scores *s = rws_engine_scores(e);
     const double      more = -log1p(exp(-5)), stop = -log1p(exp(5)), at_x = -0.5 * log(2 * M_PI);

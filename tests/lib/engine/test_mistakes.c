@@ -53,9 +53,7 @@ static rws_status pass(rws_engine *e, program *guide, program *model, bool scala
                        rws_error *err)
 {
     const rws_model m = {.guide = guide, .model = model};
-    rws_method      method = {.model = &m};
-    const rws_pass  p = {.program = rws_programs,
-                         .context = &method,
+    const rws_pass  p = {.model = &m,
                          .n_data = n,
                          .n_particles = 16,
                          .first_datum = 100,

@@ -499,10 +499,9 @@ static void letters_with_counts_are_particles(void **unused)
     static double table[2][DATA][K][2];
     with_level = false;
     for (int scalar = 0; scalar < 2; scalar++) {
-        rws_method     method = {.model = &letters, .state = state};
         rws_engine    *e = rws_engine_new(&setup.params, setup.fields, setup.n_fields, NULL);
-        const rws_pass pass = {.program = rws_programs,
-                               .context = &method,
+        const rws_pass pass = {.model = &letters,
+                               .state = state,
                                .mode = RWS_WAKE,
                                .n_data = DATA,
                                .n_particles = K,

@@ -110,8 +110,8 @@ static void read_choice(void *context, const rws_choice *c)
 static rws_status work(world *w, rws_engine *e, bool scalar, bool deferred, float *gradient, double *sum,
                        rws_error *err)
 {
-    const rws_pass pass = {.program = rws_programs,
-                           .context = &w->method,
+    const rws_pass pass = {.model = w->method.model,
+                           .state = w->method.state,
                            .n_data = B,
                            .n_particles = scalar ? 2 : K,
                            .fields = (const float *const *)w->fields,

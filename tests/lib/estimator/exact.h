@@ -10,7 +10,7 @@
 #define RWS_TESTS_EXACT_H
 
 #include "base/rng.h"
-#include "engine/engine.h"
+#include "dist/dist.h"
 #include "tensor/params.h"
 
 #define EXACT_MOST_C 20

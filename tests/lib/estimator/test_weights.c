@@ -10,7 +10,7 @@
 
 typedef struct {
     rws_scores s;
-    uint32_t   start[8], count[MOST_ROWS];
+    uint32_t   start[8], count[MOST_ROWS], datum[MOST_ROWS];
     double     log_p[MOST_ROWS], log_q[MOST_ROWS], out[RWS_OUTPUTS][MOST_ROWS];
     double     coef_p[MOST_ROWS], coef_q[MOST_ROWS], coef_r[MOST_ROWS], coef_out[RWS_OUTPUTS][MOST_ROWS];
     double     l[MOST_ROWS], w[MOST_ROWS], L[MOST_ROWS], work[2][MOST_ROWS];
@@ -23,13 +23,14 @@ static void sheet_make(sheet *t, int B, int n, const double *l, const uint32_t *
     memset(t, 0, sizeof *t);
     for (int i = 0; i < B * n; i++) {
         t->count[i] = count ? count[i] : 1;
+        t->datum[i] = (uint32_t)(i / n);
         t->log_q[i] = -1 - 0.1 * i;
         t->log_p[i] = l[i] + t->log_q[i];
         if (i < n) t->s.K += (int)t->count[i];
     }
     for (int d = 0; d <= B; d++) t->start[d] = (uint32_t)(d * n);
     t->s.B = B, t->s.n = B * n;
-    t->s.start = t->start, t->s.count = t->count;
+    t->s.start = t->start, t->s.count = t->count, t->s.datum = t->datum;
     t->s.log_p = t->log_p, t->s.log_q = t->log_q, t->s.log_d = t->log_q;
     t->s.coef_p = t->coef_p, t->s.coef_q = t->coef_q, t->s.coef_r = t->coef_r;
     t->s.l = t->l, t->s.w = t->w, t->s.L = t->L;

@@ -216,10 +216,10 @@ static void model_path_becomes_absolute(void **state)
     (void)state;
     char here[PATH_MAX], expected[PATH_MAX];
     assert_non_null(getcwd(here, sizeof here));
-    made_run *t = made_run_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f;
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f;
     spill("mine.so", "x", 1);
     assert_non_null(realpath(in_folder("mine.so"), expected));
     assert_int_equal(chdir(folder), 0);
@@ -243,11 +243,11 @@ static void model_path_becomes_absolute(void **state)
 static void model_has_a_fingerprint(void **state)
 {
     (void)state;
-    made_run *t = made_run_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_object   object;
-    char         path[PATH_MAX];
-    const char  *vector = "sha256:c3ab8ff13720e8ad9047dd39466b3c8974e592c2fa383d4a3960714caef0c4f2"; /* of "foobar" */
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_object  object;
+    char        path[PATH_MAX];
+    const char *vector = "sha256:c3ab8ff13720e8ad9047dd39466b3c8974e592c2fa383d4a3960714caef0c4f2"; /* of "foobar" */
     strcpy(path, in_folder("mine.so"));
     spill("mine.so", "foobar", 6);
     must(rws_object_open(path, &object, &err), &err);
@@ -324,11 +324,11 @@ static void named_objects_are_remembered(void **state)
 static void config_is_amended(void **state)
 {
     (void)state;
-    made_run *t = made_run_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f;
-    char         path[PATH_MAX];
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f;
+    char        path[PATH_MAX];
     spill("mine.so", "x", 1);
     strcpy(path, in_folder("mine.so"));
     t->config.model = path;
