@@ -13,7 +13,7 @@
 typedef struct {
     const char *name;
     const char *help; /* one line for `rws --help` */
-    /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the sentence says how to go on. */
+    /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the message says how to resume. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
     /* Whether mpirun or srun may start the command several times: as ranks, which call rws_command_join, or as tasks. */
     bool ranks;
@@ -25,8 +25,5 @@ rws_status rws_command_join(const char *hint, rws_error *err);
 
 /* Every command, NULL-terminated. */
 extern const rws_command *const rws_commands[];
-extern const rws_command rws_command_train, rws_command_eval, rws_command_infer, rws_command_sample, rws_command_sweep,
-    rws_command_runs, rws_command_export, rws_command_plot, rws_command_serve, rws_command_reproduce, rws_command_bench,
-    rws_command_data, rws_command_list, rws_command_demo, rws_command_draw;
 
 #endif

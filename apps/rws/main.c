@@ -14,12 +14,18 @@
 #include <string.h>
 #include <unistd.h>
 
-const rws_command *const rws_commands[] = {
-    &rws_command_train, &rws_command_eval, &rws_command_infer,     &rws_command_sample,
-    &rws_command_sweep, &rws_command_runs, &rws_command_export,    &rws_command_plot,
-    &rws_command_serve, &rws_command_draw, &rws_command_reproduce, &rws_command_bench,
-    &rws_command_data,  &rws_command_list, &rws_command_demo,      NULL,
-};
+/* The table of commands, in the order of --help: each is rws_command_NAME in NAME.c. */
+/* clang-format off */
+#define COMMANDS(COMMAND)                                                                            \
+    COMMAND(train) COMMAND(eval) COMMAND(infer) COMMAND(sample) COMMAND(sweep) COMMAND(runs)         \
+    COMMAND(export) COMMAND(plot) COMMAND(serve) COMMAND(draw) COMMAND(reproduce) COMMAND(bench)     \
+    COMMAND(data) COMMAND(list) COMMAND(demo)
+#define DECLARE(name) extern const rws_command rws_command_##name;
+#define POINTER(name) &rws_command_##name,
+/* clang-format on */
+
+COMMANDS(DECLARE)
+const rws_command *const rws_commands[] = {COMMANDS(POINTER) NULL};
 
 typedef struct {
     int at; /* index of the command in argv; 0: there is none */
