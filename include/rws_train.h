@@ -77,7 +77,6 @@ typedef struct {
     rws_limits  limits;          /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
     int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
     bool        changed;         /* opening a run: its shared object may have other bytes than the run began with */
-    const struct rws_recorded *recorded; /* the library's own: leave it NULL */
 } rws_config;
 
 /* Fills in every default, so that you can read them: those of the model at hand or, if model is NULL, of the model that
@@ -89,8 +88,8 @@ rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error
 typedef struct rws_trainer rws_trainer;
 
 /* Checks the configuration, sets the model up and starts its parameters. `model` is the model at hand, which must live,
- * with all that it points to, as long as the trainer and all posteriors that are made of it. NULL: the one that config->model names. RWS_BAD_INPUT with a sentence that names the option,
- * setting, field or parameter; RWS_NO_MEMORY. */
+ * with all that it points to, as long as the trainer and all posteriors that are made of it. NULL: the one that
+ * config->model names. RWS_BAD_INPUT with a sentence that names the option, setting, field or parameter; RWS_NO_MEMORY. */
 rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out,
                            rws_error *err) RWS_MUST_CHECK;
 void       rws_trainer_free(rws_trainer *t);

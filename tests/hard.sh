@@ -7,6 +7,7 @@ build=$(realpath "${1:?usage: hard.sh BUILD [SOAK_SECONDS]}")
 soak=${2:-1800}
 here=$(dirname "$(realpath "$0")")
 table=$(mktemp) log=$(mktemp)
+export XDG_STATE_HOME="$build/state"
 trap 'rm -f "$table" "$log"' EXIT
 status=0
 
@@ -41,6 +42,7 @@ for what in memory EIO ENOSPC EACCES; do
     for command in $commands; do part "each $what: $command" "$build/tests/each" "$build" $what 1 $command; done
     part "each 31st $what: other commands" "$build/tests/each" "$build" $what 31 list data plot bench sweep
 done
+! git -C "$here" cat-file -e 7fc42cb 2>/dev/null || part "runs of versions 0.1 to 0.9" "$here/old_runs.sh" "$build"
 part "kills" "$here/apps/rws/kills.sh" "$build/rws" 200
 part "soak" "$here/apps/rws/soak.sh" "$build/rws" "$soak"
 

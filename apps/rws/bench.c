@@ -306,7 +306,7 @@ static rws_status configure(bench_options *b, rws_folder **folder, rws_config *c
     if (o->resume) {
         RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
         const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
-        RWS_TRY(rws_options_resume(o, &stored, o->out, config, err));
+        RWS_TRY(rws_options_resume(o, &stored, rws_folder_recorded(*folder), config, err));
         if (particles) config->particles = o->config.particles;
         if (batch) config->batch = o->config.batch;
     } else {
@@ -330,7 +330,7 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
     rws_comm  *comm = rws_comm_world();
     rws_config config;
     RWS_TRY(rws_comm_agree(comm, configure(b, folder, &config, err), err));
-    RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
+    RWS_TRY(rws_trainer_open(&config, *folder ? rws_folder_recorded(*folder) : NULL, NULL, trainer, err));
     return b->options.resume ? rws_comm_agree(comm, load(b->options.out, *folder, *trainer, err), err) : RWS_OK;
 }
 

@@ -133,7 +133,7 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     if (o->particles) config.eval_particles = (int)o->particles;
     if (o->n_test) config.n_test = (int)o->n_test;
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
-    RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
+    RWS_TRY(rws_trainer_open(&config, rws_folder_recorded(*folder), NULL, trainer, err));
     if (!o->n_test) RWS_TRY(rws_comm_agree(comm, rws_trainer_hash_data(*trainer, err), err));
     RWS_TRY(rws_comm_agree(comm, rws_trainer_look(*trainer, *folder, err), err));
     if (rws_folder_remarks(*folder)[0] && rws_rank() == 0) rws_note("%s", rws_folder_remarks(*folder));

@@ -129,7 +129,7 @@ static rws_status list_settings(const list_options *o, rws_error *err)
 {
     const rws_model *m;
     void            *library;
-    RWS_TRY(rws_model_load(&(rws_config){.model = o->model}, &m, &library, err));
+    RWS_TRY(rws_model_load(&(rws_config){.model = o->model}, NULL, &m, &library, err));
     (o->json ? json_model : print_model)(m);
     rws_model_unload(library);
     return RWS_OK;

@@ -344,10 +344,10 @@ const char *rws_options_model(const rws_options *o)
     return o->model ? o->model : o->config.model;
 }
 
-rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,
-                              rws_error *err)
+rws_status rws_options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
+                              rws_config *out, rws_error *err)
 {
-    const char *model = o->config.model, *has = run->recorded->model;
+    const char *model = o->config.model, *has = recorded->model, *folder = recorded->folder;
     if (model && !(rws_model_is_path(model) ? same_value(model, has) : strcmp(model, has) == 0))
         return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.",
                         rws_quote_short(model).text, rws_quote_short(folder).text, rws_quote_short(has).text);

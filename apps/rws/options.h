@@ -9,7 +9,7 @@
 #define RWS_RWS_OPTIONS_H
 
 #include "rws/arguments.h"
-#include "rws_train.h"
+#include "program/plugin.h"
 
 typedef struct {
     rws_config  config; /* 0 and NULL for options that were not given; text lives as long as argv */
@@ -40,11 +40,12 @@ rws_options rws_options_of(const rws_config *config);
 /* The model that the user has named: by --model, or as MODEL; NULL: none. */
 const char *rws_options_model(const rws_options *o);
 
-/* The configuration with which a run goes on: its own (`run`, of `folder`), with the model, threads, iterations and rates that
+/* The configuration with which a run goes on: its own (`run`, whose folder is
+ * recorded->folder), with the model, threads, iterations and rates that
  * were given. Any other option that was given must agree with the run: if not, RWS_BAD_INPUT with a sentence that names
  * it. */
-rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,
-                              rws_error *err) __attribute__((warn_unused_result));
+rws_status rws_options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
+                              rws_config *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* The number of cores that this program may use. */
 int rws_options_cores(void);

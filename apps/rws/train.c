@@ -197,7 +197,7 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
     rws_config  stored, config;
     rws_status  status = rws_folder_open(o->out, &stored, &folder, err);
     if (status == RWS_OK) {
-        status = rws_options_resume(o, &stored, o->out, &config, err);
+        status = rws_options_resume(o, &stored, rws_folder_recorded(folder), &config, err);
         if (status != RWS_OK && !rws_folder_has_checkpoint(folder))
             rws_error_append(err, " It has no checkpoint yet: without --resume it begins anew.");
     }

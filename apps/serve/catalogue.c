@@ -534,6 +534,23 @@ static bool update_states(rws_catalogue *c)
 
 /* ---- refreshing */
 
+/* Looks again for the folders of runs that have none: a folder may be back, or could not be looked at. */
+static bool find_folders(rws_catalogue *c)
+{
+    bool found = false;
+    for (int i = 0; i < c->n_entries; i++) {
+        rws_entry *e = c->entries[i];
+        char      *folder = e->folder ? NULL : folder_of(c, e->store, e->public.result.name);
+        if (!folder) continue;
+        pthread_rwlock_wrlock(&c->lock);
+        e->public.folder = e->folder = folder;
+        e->public.serial = c->serial + 1;
+        pthread_rwlock_unlock(&c->lock);
+        found = true;
+    }
+    return found;
+}
+
 static void forget_stores(rws_catalogue *c)
 {
     int n = 0;
@@ -611,7 +628,8 @@ bool rws_catalogue_refresh(rws_catalogue *c)
     find_stores(c);
     for (int i = 0; i < c->n_stores; i++) update_store(c, c->stores[i]);
     complain_of_damage(c);
-    bool changed = update_states(c);
+    bool changed = find_folders(c);
+    changed |= update_states(c);
     pthread_rwlock_wrlock(&c->lock);
     changed |= forget_entries(c);
     changed |= take_problems(c);

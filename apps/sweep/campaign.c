@@ -100,14 +100,14 @@ static bool exists_in(const char *folder, const char *name)
 }
 
 /* Refuses what the sweep wants of a run that is trained further, or was trained with other settings. */
-static rws_status compare(const rws_config *wanted, const rws_config *stored, uint64_t done, const char *folder,
-                          rws_error *err)
+static rws_status compare(const rws_config *wanted, const rws_config *stored, uint64_t done,
+                          const rws_recorded *recorded, rws_error *err)
 {
     const rws_options o = rws_options_of(wanted);
-    const rws_quoted  run = rws_quote_short(folder);
+    const rws_quoted  run = rws_quote_short(recorded->folder);
     rws_config        unused;
     rws_schedule      had, has;
-    RWS_TRY(rws_options_resume(&o, stored, folder, &unused, err));
+    RWS_TRY(rws_options_resume(&o, stored, recorded, &unused, err));
     if (done > wanted->iterations)
         return rws_fail(err, RWS_BAD_INPUT,
                         "iterations %" PRIu64 " contradict the run in %s, which has done %" PRIu64 ".",
@@ -129,7 +129,7 @@ static rws_status check_settings(const campaign *s, const entry *e, rws_error *e
     rws_status  status = RWS_OK;
     rws_need_memory(path != NULL, "the path of a run");
     if (exists_in(path, "config.json")) status = rws_folder_open(path, &stored, &folder, err);
-    if (folder) status = compare(&e->run->config, &stored, e->iteration, path, err);
+    if (folder) status = compare(&e->run->config, &stored, e->iteration, rws_folder_recorded(folder), err);
     rws_folder_close(folder);
     free(path);
     return status;

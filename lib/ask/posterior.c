@@ -50,12 +50,12 @@ static rws_status finish(rws_posterior **out, rws_status status)
 }
 
 /* Sets the program up with the settings that the model has for asking, then those of the caller. */
-static rws_status set_up(rws_posterior *p, const rws_config *config, const rws_model *model, const rws_config *changes,
-                         rws_error *err)
+static rws_status set_up(rws_posterior *p, const rws_config *config, const rws_recorded *recorded,
+                         const rws_model *model, const rws_config *changes, rws_error *err)
 {
     const char *more[RWS_MAX_ASK_SET + 1];
     int         n = 0;
-    RWS_TRY(rws_program_choose(&p->program, config, model, err));
+    RWS_TRY(rws_program_choose(&p->program, config, recorded, model, err));
     if (p->program.model->ask_setting) more[n++] = p->program.model->ask_setting;
     for (int i = 0; i < changes->n_set; i++) more[n++] = changes->set[i];
     return rws_program_set_up(&p->program, more, n, err);
@@ -76,7 +76,7 @@ static const rws_config no_changes;
 static rws_status copy(rws_posterior *p, const rws_program *from, rws_error *err)
 {
     rws_program *to = &p->program;
-    RWS_TRY(set_up(p, &from->config, from->model, &no_changes, err));
+    RWS_TRY(set_up(p, &from->config, NULL, from->model, &no_changes, err));
     to->library = rws_model_load_again(from->library); /* the original may be released before the copy */
     RWS_CHECK(to->setup.params.size == from->setup.params.size);
     memcpy(to->setup.params.value, from->setup.params.value, to->setup.params.size * sizeof(float));
@@ -103,7 +103,7 @@ static rws_status open_run(rws_posterior *p, const char *path, const rws_config 
     if (changes->model) config.model = changes->model;
     config.changed = changes->changed;
     config.limits = changes->limits;
-    RWS_TRY(set_up(p, &config, model, changes, err));
+    RWS_TRY(set_up(p, &config, rws_folder_recorded(*folder), model, changes, err));
     const rws_run_state s = {.config = &p->program.config,
                              .model = p->program.model->name,
                              .params = &p->program.setup.params,

@@ -152,9 +152,8 @@ static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_
 }
 
 /* Whether the object may be loaded: the user has named it now or before, and it has the bytes that the run began with. */
-static rws_status check_object(const rws_config *c, const rws_object *o, rws_error *err)
+static rws_status check_object(const rws_config *c, const rws_recorded *r, const rws_object *o, rws_error *err)
 {
-    const rws_recorded *r = c->recorded;
     if (!c->model && !rws_object_is_known(o)) return refuse_unnamed(r, "", err);
     if (!r || !r->fingerprint || c->changed || rws_object_fits(o, r->fingerprint)) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
@@ -197,12 +196,13 @@ static void release(loaded *l)
     free(l);
 }
 
-static rws_status load(const rws_config *c, const char *path, loaded *l, const rws_model **model, rws_error *err)
+static rws_status load(const rws_config *c, const rws_recorded *r, const char *path, loaded *l, const rws_model **model,
+                       rws_error *err)
 {
     const rws_status opened = rws_object_open(path, &l->object, err);
-    if (opened == RWS_BAD_INPUT && !c->model) return refuse_unnamed(c->recorded, ", which is not there", err);
+    if (opened == RWS_BAD_INPUT && !c->model) return refuse_unnamed(r, ", which is not there", err);
     RWS_TRY(opened);
-    RWS_TRY(check_object(c, &l->object, err));
+    RWS_TRY(check_object(c, r, &l->object, err));
     RWS_TRY(link_in(l, path, c->model, err));
     const rws_model *found = dlsym(l->handle, "rws_user_model");
     RWS_TRY(check(found, path, err));
@@ -211,13 +211,13 @@ static rws_status load(const rws_config *c, const char *path, loaded *l, const r
     return RWS_OK;
 }
 
-static rws_status load_path(const rws_config *c, const char *path, const rws_model **model, void **library,
-                            rws_error *err)
+static rws_status load_path(const rws_config *c, const rws_recorded *r, const char *path, const rws_model **model,
+                            void **library, rws_error *err)
 {
     loaded *l = calloc(1, sizeof *l);
     if (!l) return rws_no_memory(err, "a shared object");
     l->users = 1;
-    const rws_status status = load(c, path, l, model, err);
+    const rws_status status = load(c, r, path, l, model, err);
     if (status == RWS_OK) *library = l;
     else release(l);
     return status;
@@ -240,15 +240,15 @@ static rws_status find(const char *wanted, const rws_model **model, rws_error *e
                     name.text, name.text, is_file ? "" : ".so");
 }
 
-rws_status rws_model_load(const rws_config *config, const rws_model **model, void **library, rws_error *err)
+rws_status rws_model_load(const rws_config *config, const rws_recorded *r, const rws_model **model, void **library,
+                          rws_error *err)
 {
-    const rws_recorded *r = config->recorded;
-    const char         *wanted = config->model ? config->model : r ? r->model : NULL;
+    const char *wanted = config->model ? config->model : r ? r->model : NULL;
     *model = NULL;
     *library = NULL;
     if (!wanted) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
     if (r) RWS_TRY(check_agreement(config->model, r, err));
-    return rws_model_is_path(wanted) ? load_path(config, wanted, model, library, err) : find(wanted, model, err);
+    return rws_model_is_path(wanted) ? load_path(config, r, wanted, model, library, err) : find(wanted, model, err);
 }
 
 void *rws_model_load_again(void *library)

@@ -35,12 +35,12 @@ typedef struct rws_recorded {
 } rws_recorded;
 
 /* Finds the built-in model that config->model names, or loads the shared object at this path. Where config->model is NULL, the
- * one that config->recorded names is loaded if the user has named it before. *library is NULL for a built-in model;
+ * one that `recorded` names is loaded if the user has named it before; NULL: there is no run yet. *library is NULL for a built-in model;
  * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a message that
  * names the model or the file, or says how to name it; *model and *library are then NULL, and nothing was loaded unless
  * the message says that the object itself is at fault. */
-rws_status rws_model_load(const rws_config *config, const rws_model **model, void **library, rws_error *err)
-    __attribute__((warn_unused_result));
+rws_status rws_model_load(const rws_config *config, const rws_recorded *recorded, const rws_model **model,
+                          void **library, rws_error *err) __attribute__((warn_unused_result));
 
 /* Another reference to a library that is loaded, also if its file has changed since. The caller passes it to
  * rws_model_unload. NULL leads to NULL. */

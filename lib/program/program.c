@@ -45,7 +45,7 @@ rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error
 {
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration to be filled in (NULL).");
     void *library = NULL; /* stays open: the texts that are filled in may be its own */
-    if (!model) RWS_TRY(rws_model_load(config, &model, &library, err));
+    if (!model) RWS_TRY(rws_model_load(config, NULL, &model, &library, err));
     fill_defaults(config, &model->defaults);
     return RWS_OK;
 }
@@ -100,12 +100,11 @@ static rws_status copy_texts(rws_program *p, rws_error *err)
     return memory ? RWS_OK : rws_no_memory(err, "the configuration");
 }
 
-static rws_status choose_model(rws_program *p, rws_error *err)
+static rws_status choose_model(rws_program *p, const rws_recorded *recorded, rws_error *err)
 {
     rws_config *c = &p->config;
-    if (!p->model) RWS_TRY(rws_model_load(c, &p->model, &p->library, err));
-    if (!c->model && p->library) c->model = c->recorded->model;
-    c->recorded = NULL; /* the folder's */
+    if (!p->model) RWS_TRY(rws_model_load(c, recorded, &p->model, &p->library, err));
+    if (!c->model && p->library) c->model = recorded->model;
     if (p->model->abi != RWS_ABI)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The model at hand was built for version %d of rws.h, and this library has %d; build it again.",
@@ -129,12 +128,13 @@ static rws_status choose_estimator(rws_program *p, rws_error *err)
                     rws_quote_short(c->method).text, names.text);
 }
 
-rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_model *model, rws_error *err)
+rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
+                              const rws_model *model, rws_error *err)
 {
     *p = (rws_program){.model = model};
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration (NULL).");
     p->config = *config;
-    RWS_TRY(choose_model(p, err));
+    RWS_TRY(choose_model(p, recorded, err));
     return choose_estimator(p, err);
 }
 

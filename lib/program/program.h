@@ -9,7 +9,7 @@
 #define RWS_PROGRAM_PROGRAM_H
 
 #include "estimator/estimator.h"
-#include "rws_train.h"
+#include "program/plugin.h"
 
 typedef struct {
     rws_config       config; /* all defaults filled in; its texts are the program's own */
@@ -22,9 +22,11 @@ typedef struct {
     int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
 } rws_program;
 
-/* Finds the model (NULL: the one that the configuration names) and checks the configuration, with all defaults filled in.
+/* Finds the model (NULL: the one that the configuration or, for a run that is opened, `recorded` names; see
+ * rws_model_load) and checks the configuration, with all defaults filled in.
  * After a failure too, the caller releases the program. */
-rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_model *model, rws_error *err);
+rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
+                              const rws_model *model, rws_error *err);
 
 /* Runs the model's setup, then the estimator's, and lays the parameters out. `more` has n settings "name=value" that count
  * more than those of the configuration. After rws_program_choose; after a failure too, the caller releases the program. */

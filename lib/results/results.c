@@ -254,6 +254,20 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
     return code || !r->memory->starved ? code : SQLITE_NOMEM;
 }
 
+/* A store without a format has no tables, or those of an early version 0.1.0, which are fewer. */
+static rws_status refuse_formatless(sqlite3 *db, const char *path, const char *only, rws_error *err)
+{
+    sqlite3_stmt *s = NULL;
+    if (prepare(db, "SELECT version FROM runs WHERE ?1 IS NULL OR run = ?1", only, &s) == SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW && text_at(s, 0))
+        rws_fail(err, RWS_BAD_INPUT,
+                 "\"%s\" lacks tables that stores have today: version %s of rws wrote it, and this is %s.",
+                 rws_quote(path).text, rws_quote_short(text_at(s, 0)).text, RWS_VERSION_STRING);
+    else rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws_quote(path).text);
+    sqlite3_finalize(s);
+    return RWS_BAD_INPUT;
+}
+
 /* All is read in one transaction, so that it is of the same moment. */
 static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
 {
@@ -262,8 +276,9 @@ static rws_status read_store(rws_results *r, const char *path, const char *only,
     if (!code) code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
     if (!code) code = rws_store_check(db, &format);
     if (!code && format == 0) {
+        const rws_status refused = refuse_formatless(db, path, only, err);
         sqlite3_close(db);
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws_quote(path).text);
+        return refused;
     }
     if (!code && format > 1) code = rws_checksum_check(db, only);
     if (!code) code = read_runs(r, db, path, only);

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "optim/schedule.h"
-#include "program/plugin.h"
 #include "store/config.h"
 #include "store/machine.h"
 #include "data/safetensors.h"
@@ -324,9 +323,13 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
         return status;
     }
     note_model(f, model);
-    config->recorded = &f->recorded;
     *out = f;
     return RWS_OK;
+}
+
+const rws_recorded *rws_folder_recorded(const rws_folder *f)
+{
+    return &f->recorded;
 }
 
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)

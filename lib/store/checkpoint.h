@@ -33,6 +33,7 @@
 #ifndef RWS_STORE_CHECKPOINT_H
 #define RWS_STORE_CHECKPOINT_H
 
+#include "program/plugin.h"
 #include "store/state.h"
 
 typedef struct rws_folder rws_folder;
@@ -46,11 +47,14 @@ typedef struct rws_folder rws_folder;
 rws_status rws_folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Reads config.json of a run's folder into *config; strings belong to the folder. config->recorded is what its files say about the
- * model; config->model is NULL for a shared object, which only the user can name. On failure *out is NULL and *config as it
+/* Reads config.json of a run's folder into *config; strings belong to the folder. config->model is NULL for
+ * a shared object, which only the user can name. On failure *out is NULL and *config as it
  * was. */
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
+
+/* What the files of the folder say about the model. */
+const rws_recorded *rws_folder_recorded(const rws_folder *f);
 
 void rws_folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
 

@@ -491,6 +491,15 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
     return read_settings(path, json_object_get(document, "settings"), config, text, err);
 }
 
+/* Appends to the message about a configuration that another version wrote which one that was. */
+static void name_version(const json_t *document, rws_error *err)
+{
+    const char *version = json_string_value(json_object_get(document, "version"));
+    if (version && strcmp(version, RWS_VERSION_STRING) != 0)
+        rws_error_append(err, " Version %s of rws wrote it, and this is %s.", rws_quote_short(version).text,
+                         RWS_VERSION_STRING);
+}
+
 rws_status rws_config_read(const char *path, rws_config *config, const char **model, rws_config_json *out,
                            rws_error *err)
 {
@@ -499,6 +508,7 @@ rws_status rws_config_read(const char *path, rws_config *config, const char **mo
     rws_status      status = load(path, &json.document, err);
     if (status == RWS_OK) status = read_document(path, json.document, &read, &json.set, err);
     if (status != RWS_OK) {
+        if (status == RWS_BAD_INPUT) name_version(json.document, err);
         rws_config_release(&json);
         return status;
     }

@@ -24,6 +24,10 @@ uint64_t         rws_trainer_allocations(const rws_trainer *t);
  * the training data. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err) __attribute__((warn_unused_result));
 
+/* rws_trainer_new for a run whose files say `recorded` about the model; NULL: a new run. */
+rws_status rws_trainer_open(const rws_config *config, const rws_recorded *recorded, const rws_model *model,
+                            rws_trainer **out, rws_error *err) __attribute__((warn_unused_result));
+
 /* Reads the checkpoint of a folder (rws_folder_look), which may belong to a run that is still training. */
 rws_status rws_trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err) __attribute__((warn_unused_result));
 

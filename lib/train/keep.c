@@ -75,7 +75,7 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
     const rws_config *c = &t->program.config;
     rws_schedule      had, has;
     if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 &&
-        (!t->program.library || strcmp(c->model, stored->recorded->model) == 0))
+        (!t->program.library || strcmp(c->model, rws_folder_recorded(t->folder)->model) == 0))
         return RWS_OK;
     if (c->iterations < t->program.iteration && c->iterations != stored->iterations)
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has done %llu iterations and cannot end after %llu.", folder,
@@ -112,15 +112,15 @@ const char *rws_trainer_remarks(const rws_trainer *t)
 
 /* ---- the configuration of a run, from rank 0 to the others */
 
-/* What is sent: the structures, whose texts follow them. */
+/* What the folder says of a run; what is sent is this, and then its texts. */
 typedef struct {
     rws_config   config;
     rws_recorded recorded;
-} sent;
+} stored;
 
 enum { TEXTS = 9 /* and the settings */ };
 
-static const char **texts_of(sent *s, int i)
+static const char **texts_of(stored *s, int i)
 {
     rws_config   *c = &s->config;
     rws_recorded *r = &s->recorded;
@@ -131,54 +131,54 @@ static const char **texts_of(sent *s, int i)
 
 /* The structures and their texts, one after the other, in one block that the caller frees; NULL without memory. A text that is
  * NULL stays NULL. */
-static char *pack(const rws_config *c, size_t *size)
+static char *pack(stored s, size_t *size)
 {
-    sent s = {*c, *c->recorded};
+    const int n = TEXTS + s.config.n_set;
     *size = sizeof s;
-    for (int i = 0; i < TEXTS + c->n_set; i++) *size += *texts_of(&s, i) ? strlen(*texts_of(&s, i)) + 1 : 0;
+    for (int i = 0; i < n; i++) *size += *texts_of(&s, i) ? strlen(*texts_of(&s, i)) + 1 : 0;
     char *block = malloc(*size);
     if (!block) return NULL;
     char *at = block + sizeof s;
     memcpy(block, &s, sizeof s);
-    for (int i = 0; i < TEXTS + c->n_set; i++)
+    for (int i = 0; i < n; i++)
         if (*texts_of(&s, i)) at = stpcpy(at, *texts_of(&s, i)) + 1;
     return block;
 }
 
 /* Reads the structures from a block; their texts point into the block. */
-static void unpack(char *block, rws_config *c)
+static void unpack(char *block, stored *out)
 {
-    sent       *s = (sent *)block;
+    stored     *s = (stored *)block;
     const char *at = block + sizeof *s;
     for (int i = 0; i < TEXTS + s->config.n_set; i++) {
         if (!*texts_of(s, i)) continue;
         *texts_of(s, i) = at;
         at += strlen(at) + 1;
     }
-    *c = s->config;
-    c->recorded = &s->recorded;
+    *out = *s;
 }
 
-/* Every rank gets the configuration of rank 0. The caller frees *block, which holds the texts on all ranks but rank 0. */
-static rws_status spread_config(rws_comm *comm, rws_config *c, char **block, rws_error *err)
+/* Every rank gets what rank 0 has read. The caller frees *block, which holds the texts on all ranks but rank 0. */
+static rws_status spread_stored(rws_comm *comm, stored *s, char **block, rws_error *err)
 {
     size_t size = 0;
     *block = NULL;
     if (!comm) return RWS_OK;
-    if (rws_comm_rank(comm) == 0) *block = pack(c, &size);
+    if (rws_comm_rank(comm) == 0) *block = pack(*s, &size);
     RWS_TRY(rws_comm_broadcast(comm, &size, sizeof size, err));
     if (rws_comm_rank(comm)) *block = malloc(size);
     RWS_TRY(rws_comm_agree(comm, *block ? RWS_OK : rws_no_memory(err, "the configuration"), err));
     RWS_TRY(rws_comm_broadcast(comm, *block, size, err));
-    if (rws_comm_rank(comm)) unpack(*block, c);
+    if (rws_comm_rank(comm)) unpack(*block, s);
     return RWS_OK;
 }
 
 /* ---- going on */
 
-static rws_status open_locked(const char *path, rws_config *stored, rws_folder **folder, rws_error *err)
+static rws_status open_locked(const char *path, stored *s, rws_folder **folder, rws_error *err)
 {
-    RWS_TRY(rws_folder_open(path, stored, folder, err));
+    RWS_TRY(rws_folder_open(path, &s->config, folder, err));
+    s->recorded = *rws_folder_recorded(*folder);
     return rws_folder_lock(*folder, err);
 }
 
@@ -198,22 +198,22 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
 {
     rws_comm  *comm = rws_comm_world();
     const bool writes = rws_comm_rank(comm) == 0;
-    rws_config stored = {0}, config;
-    RWS_TRY(rws_comm_agree(comm, writes ? open_locked(path, &stored, folder, err) : RWS_OK, err));
-    RWS_TRY(spread_config(comm, &stored, block, err));
-    config = stored;
+    stored     s = {0};
+    RWS_TRY(rws_comm_agree(comm, writes ? open_locked(path, &s, folder, err) : RWS_OK, err));
+    RWS_TRY(spread_stored(comm, &s, block, err));
+    rws_config config = s.config;
     if (changes->model) config.model = changes->model;
     config.changed = changes->changed;
     if (changes->iterations) config.iterations = changes->iterations;
     if (changes->lr) config.lr = changes->lr;
     if (changes->threads) config.threads = changes->threads;
     config.limits = changes->limits;
-    RWS_TRY(rws_trainer_new(&config, model, out, err));
+    RWS_TRY(rws_trainer_open(&config, &s.recorded, model, out, err));
     rws_trainer *t = *out;
     t->folder = *folder;
     t->kept = true;
     *folder = NULL;
-    RWS_TRY(rws_trainer_agree(t, writes ? load(t, &stored, path, err) : RWS_OK, err));
+    RWS_TRY(rws_trainer_agree(t, writes ? load(t, &s.config, path, err) : RWS_OK, err));
     RWS_TRY(rws_trainer_spread_state(t, err));
     t->saved = t->program.iteration;
     return RWS_OK;

@@ -175,11 +175,12 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
     return rws_schedule_parse(c->lr, &t->schedule, err);
 }
 
-static rws_status build(rws_trainer *t, const rws_config *config, const rws_model *model, rws_error *err)
+static rws_status build(rws_trainer *t, const rws_config *config, const rws_recorded *recorded, const rws_model *model,
+                        rws_error *err)
 {
     const rws_config *c = &t->program.config;
     t->use = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    RWS_TRY(rws_program_choose(&t->program, config, model, err));
+    RWS_TRY(rws_program_choose(&t->program, config, recorded, model, err));
     RWS_TRY(choose_optimiser(t, err));
     t->n_shards = c->shards * c->particle_shards;
     t->ranks = rws_ranks_make(rws_comm_world(), t->n_shards);
@@ -209,11 +210,12 @@ void rws_trainer_leave(rws_trainer **t)
     pthread_mutex_unlock(&(*t)->use);
 }
 
-rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out, rws_error *err)
+rws_status rws_trainer_open(const rws_config *config, const rws_recorded *recorded, const rws_model *model,
+                            rws_trainer **out, rws_error *err)
 {
     RWS_NEED(out, err);
     rws_trainer *t = *out = calloc(1, sizeof *t);
-    rws_status   status = t ? build(t, config, model, err) : rws_no_memory(err, "a trainer");
+    rws_status   status = t ? build(t, config, recorded, model, err) : rws_no_memory(err, "a trainer");
     status = rws_comm_agree(rws_comm_world(), status, err);
     if (status == RWS_OK) status = rws_trainer_meet(t, err);
     if (status == RWS_OK) status = rws_slices_share(t, err);
@@ -221,6 +223,11 @@ rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws
     rws_trainer_free(t);
     *out = NULL;
     return status;
+}
+
+rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out, rws_error *err)
+{
+    return rws_trainer_open(config, NULL, model, out, err);
 }
 
 const rws_config *rws_trainer_config(const rws_trainer *t)

@@ -770,7 +770,7 @@ def test_damage():
     server = Server(unreadable, "--port", "0")
     problems = server.json("/api/runs")["problems"]
     server.stop()
-    report(len(problems) == 1 and "integer overflow" in problems[0]["sentence"], "snapshots that cannot be read are a problem", problems)
+    report(len(problems) == 1 and "views or triggers" in problems[0]["sentence"], "snapshots that cannot be read are a problem", problems)
     refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
     server = Server(folder, "--port", "0")
 
@@ -868,6 +868,13 @@ def test_folders():
                 status, _, data = server.ask(f"/api/runs/{r['id']}/ask")
                 report(status == 409 and b"Python" in data and server.json(f"/api/runs/{r['id']}/metrics")["metrics"], "a run from Python has curves, and a sentence where it cannot be asked", data)
         server.stop()
+    os.rename(os.path.join(sweep, one), os.path.join(folder, "away"))
+    server = Server(sweep, "--port", "0")
+    lacking = lambda: [r["name"] for r in server.json("/api/runs")["runs"] if not r["has_folder"]]
+    report(lacking() == [one], "a run whose folder is away has none", lacking())
+    os.rename(os.path.join(folder, "away"), os.path.join(sweep, one))
+    report(wait(lambda: not lacking()), "and has it when it is back", lacking())
+    server.stop()
 
 
 def test_plugin():

@@ -159,7 +159,7 @@ static void a_run_is_asked_with_the_hard_likelihood(void **state)
     rws_error   err = {""};
     const char *more[] = {rws_model_pcfg.ask_setting, "likelihood=relaxed"}; /* what the caller says counts more */
     c.model = "pcfg", c.seed = 3;
-    assert_int_equal(rws_program_choose(&program, &c, NULL, &err), RWS_OK);
+    assert_int_equal(rws_program_choose(&program, &c, NULL, NULL, &err), RWS_OK);
     assert_int_equal(rws_program_set_up(&program, more, 2, &err), RWS_OK);
     rws_engine        *engine = rws_program_engine_new(&program);
     const rws_question q = {.text = "stars saw", .n_particles = 100, .seed = 1};

@@ -210,6 +210,21 @@ static void config_is_read_strictly(void **state)
     made_run_free(t);
 }
 
+/* What another version wrote and this one cannot read is refused with the name of that version. */
+static void the_version_is_named(void **state)
+{
+    (void)state;
+    made_run *t = made_run_new(&two_slots, 4);
+    rws_folder_close(create(t));
+    json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
+    json_object_del(j, "eval_particles");
+    json_object_set_new(j, "version", json_string("0.1.0"));
+    put_config(j);
+    open_refused("\"eval_particles\" is missing", "Version 0.1.0 of rws");
+    json_decref(j);
+    made_run_free(t);
+}
+
 /* The path of a shared object becomes absolute; the name of a built-in model stays. */
 static void model_path_becomes_absolute(void **state)
 {
@@ -228,7 +243,7 @@ static void model_path_becomes_absolute(void **state)
     assert_int_equal(chdir(here), 0);
     must(rws_folder_open(run_path, &read, &f, &err), &err);
     assert_null(read.model); /* a file names no model that may be loaded */
-    assert_string_equal(read.recorded->model, expected);
+    assert_string_equal(rws_folder_recorded(f)->model, expected);
     rws_folder_close(f);
     assert_string_equal(t->config.model, "./mine.so");
 
@@ -336,7 +351,7 @@ static void config_is_amended(void **state)
     must(rws_folder_open(run_path, &read, &f, &err), &err);
     read.iterations = UINT64_C(1000000000000000);
     must(rws_folder_amend(f, &read, &err), &err);
-    assert_string_equal(read.recorded->model, path);
+    assert_string_equal(rws_folder_recorded(f)->model, path);
     assert_string_equal(read.lr, t->config.lr);
     spill("yours.so", "x", 1);
     strcpy(path, in_folder("run/../yours.so"));
@@ -348,7 +363,7 @@ static void config_is_amended(void **state)
     must(rws_folder_open(run_path, &read, &f, &err), &err);
     assert_true(read.iterations == UINT64_C(1000000000000000));
     assert_string_equal(read.lr, "1");
-    assert_string_equal(read.recorded->model, in_folder("yours.so"));
+    assert_string_equal(rws_folder_recorded(f)->model, in_folder("yours.so"));
     other = read;
     other.model = "./nowhere/mine.so";
     assert_refused(rws_folder_amend(f, &other, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
@@ -379,6 +394,7 @@ int main(void)
         TEST(config_is_plain_json),
         TEST(config_has_room_for_settings),
         TEST(config_is_read_strictly),
+        TEST(the_version_is_named),
         TEST(model_path_becomes_absolute),
         TEST(model_has_a_fingerprint),
         TEST(named_objects_are_remembered),

@@ -431,6 +431,21 @@ static void a_store_of_format_1_gets_checksums(void **state)
     assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
 }
 
+/* Early versions 0.1.0 wrote the first tables, and no format. */
+static void a_store_without_a_format_is_read_after_the_next_write(void **state)
+{
+    (void)state;
+    const char  *path = run_path;
+    rws_results *r;
+    must(record(f, 0, 1, &err), &err);
+    change("DROP TABLE checksums; DROP TABLE failures; DROP TABLE snapshots; PRAGMA user_version = 0;"
+           "UPDATE runs SET version = '0.1.0'");
+    assert_refused(rws_results_read(&path, 1, &r, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "version 0.1.0");
+    must(record(f, 100, 1, &err), &err);
+    must(rws_results_read(&path, 1, &r, &err), &err);
+    rws_results_free(r);
+}
+
 /* A watcher tells by the host whether a lock of the run would be seen there. */
 static void the_host_is_that_of_the_last_writer(void **state)
 {
@@ -601,6 +616,7 @@ int main(void)
         RUN(rows_that_changed_are_refused),
         RUN(a_name_that_changed_is_refused),
         RUN(a_store_of_format_1_gets_checksums),
+        RUN(a_store_without_a_format_is_read_after_the_next_write),
         RUN(the_host_is_that_of_the_last_writer),
         RUN(a_killed_writer_is_undone_by_the_next),
         RUN(a_journal_that_names_a_file_is_refused),
