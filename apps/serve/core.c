@@ -1,4 +1,4 @@
-/* core.c - the server without its sockets: its life, the files of the page, the table of routes. */
+/* core.c - the server without its sockets: its life, the files of the page, and which route answers a request. */
 #include "serve/core.h"
 
 #include "base/error.h"
@@ -64,7 +64,8 @@ void rws_core_free(rws_core *c)
 
 /* ---- the page */
 
-const rws_page_file *rws_page_find(const char *name)
+/* The file of that name; NULL if there is none. */
+static const rws_page_file *find_file(const char *name)
 {
     for (const rws_page_file *f = rws_page_files; f->name; f++)
         if (strcmp(f->name, name) == 0) return f;
@@ -85,44 +86,15 @@ static bool send_file(const rws_page_file *f, const rws_request *r, rws_reply *r
     return true;
 }
 
-bool rws_answer_openapi(rws_core *c, const rws_request *r, rws_reply *reply)
-{
-    (void)c;
-    return send_file(rws_page_find("openapi.json"), r, reply);
-}
-
 /* "/", or "/NAME" of a file of the page. */
 static bool answer_page(const rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    const rws_page_file *f = r->n_segments <= 1 ? rws_page_find(r->n_segments ? r->segment[0] : "index.html") : NULL;
+    const rws_page_file *f = r->n_segments <= 1 ? find_file(r->n_segments ? r->segment[0] : "index.html") : NULL;
     (void)c;
     return f ? send_file(f, r, reply) : rws_reply_fail(reply, 404, "There is no such page.");
 }
 
 /* ---- routes */
-
-const rws_route rws_routes[] = {
-    {"GET", "/api", rws_answer_overview, false},
-    {"GET", "/api/openapi.json", rws_answer_openapi, false},
-    {"GET", "/api/runs", rws_answer_runs, true},
-    {"GET", "/api/runs/{run}", rws_answer_run, true},
-    {"GET", "/api/runs/{run}/metrics", rws_answer_metrics_of, true},
-    {"GET", "/api/runs/{run}/snapshots", rws_answer_snapshots, true},
-    {"GET", "/api/runs/{run}/pictures", rws_answer_pictures, false},
-    {"GET", "/api/runs/{run}/pictures/{iteration}", rws_answer_picture, false},
-    {"GET", "/api/runs/{run}/ask", rws_answer_askable, false},
-    {"POST", "/api/runs/{run}/infer", rws_answer_infer, false},
-    {"POST", "/api/runs/{run}/sample", rws_answer_sample, false},
-    {"POST", "/api/runs/{run}/score", rws_answer_score, false},
-    {"GET", "/api/metrics", rws_answer_metrics, true},
-    {"GET", "/api/compare", rws_answer_compare, true},
-    {"GET", "/api/compare.svg", rws_answer_compare_svg, false},
-    {"GET", "/api/compare.pdf", rws_answer_compare_pdf, false},
-    {"GET", "/api/compare.png", rws_answer_compare_png, false},
-    {"GET", "/api/compare.csv", rws_answer_compare_csv, false},
-    {"GET", "/api/events", rws_answer_events, false},
-    {0},
-};
 
 /* Whether the segments of the request are those of the path, where {…} stands for any. */
 static bool fits(const rws_request *r, const char *path)

@@ -57,9 +57,18 @@ typedef struct {
     const char  *method, *path; /* "/api/runs/{run}" */
     rws_handler *answer;
     bool         cached; /* the reply depends on the query and the catalogue only */
+    /* For the description (routes.c). */
+    const char *id, *summary;
+    const char *query;    /* names of the arguments, which blanks part; NULL: none */
+    const char *body;     /* shape of the request's body; NULL: none */
+    const char *examples; /* of bodies, as JSON */
+    const char *type;     /* of the reply; NULL: application/json */
+    const char *shape;    /* of the reply; NULL: no JSON, or any */
+    const char *lines;    /* description of a reply that may come line by line; NULL: it does not */
 } rws_route;
 
-extern const rws_route rws_routes[]; /* ends with a NULL method */
+/* Every route, in routes.c: one that is not in it does not exist. Ends with a NULL method; a path has one method. */
+extern const rws_route rws_routes[];
 
 rws_handler rws_answer_overview, rws_answer_openapi, rws_answer_runs, rws_answer_run, rws_answer_metrics,
     rws_answer_metrics_of, rws_answer_snapshots, rws_answer_pictures, rws_answer_picture, rws_answer_compare,
