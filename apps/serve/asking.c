@@ -146,31 +146,29 @@ static bool list_fields(asking *a)
     return true;
 }
 
+/* Ends a question that failed. NULL, for `return fail(…)`. */
+static asking *fail(asking *a, rws_status status, const rws_error *err, rws_reply *reply)
+{
+    rws_reply_status(reply, status, err);
+    end(a);
+    return NULL;
+}
+
 /* Opens the run's posterior; NULL with the reply. The caller ends it. */
 static asking *begin(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     rws_config given = {.changed = c->options.changed};
+    rws_error  err = {""};
     char      *folder = find_folder(c, r, &given.model, reply);
     asking    *a = folder ? calloc(1, sizeof *a) : NULL;
-    if (folder && !a) rws_reply_fail(reply, 503, "There is no memory for this reply.");
+    rws_status status = RWS_OK;
     if (a) {
-        rws_error err = {""};
-        a->core = c;
-        const rws_status status = rws_warm_take(c->warm, folder, &given, &a->warm, &err);
-        if (status != RWS_OK) {
-            rws_reply_status(reply, status, &err);
-            a->warm = NULL;
-            end(a);
-            a = NULL;
-        }
-    }
+        *a = (asking){.core = c, .gone = r->gone, .client = r->client};
+        status = rws_warm_take(c->warm, folder, &given, &a->warm, &err);
+        if (status == RWS_OK && !list_fields(a)) status = rws_no_memory(&err, "this reply");
+    } else if (folder) rws_reply_fail(reply, 503, "There is no memory for this reply.");
     free(folder);
-    if (a && !list_fields(a)) {
-        rws_reply_fail(reply, 503, "There is no memory for this reply.");
-        end(a);
-        a = NULL;
-    }
-    return a;
+    return status == RWS_OK ? a : fail(a, status, &err, reply);
 }
 
 static asking *begin_posed(rws_core *c, const rws_request *r, rws_posed_kind kind, rws_reply *reply)
@@ -181,12 +179,21 @@ static asking *begin_posed(rws_core *c, const rws_request *r, rws_posed_kind kin
     const rws_status status =
         rws_posed_read(r->body, r->n_body, kind, a->fields, a->n_fields, &c->limits, &a->posed, &err);
     a->until = rws_clock_now() + c->options.max_seconds;
-    a->gone = r->gone;
-    a->client = r->client;
-    if (status == RWS_OK) return a;
-    rws_reply_status(reply, status, &err);
+    return status == RWS_OK ? a : fail(a, status, &err, reply);
+}
+
+/* Answers with what `write` writes when its turn comes, and ends the question. */
+static bool answer_once(asking *a, rws_status (*write)(asking *, rws_buffer *, rws_error *), rws_reply *reply)
+{
+    rws_error err = {""};
+    bool      good = begin_work(a->core, reply);
+    if (good) {
+        const rws_status status = write(a, &reply->body, &err);
+        end_work(a->core);
+        good = status == RWS_OK || rws_reply_status(reply, status, &err);
+    }
     end(a);
-    return NULL;
+    return good && rws_reply_end(reply, "application/json");
 }
 
 /* ---- what can be asked */
@@ -218,8 +225,7 @@ bool rws_answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
     rws_buffer_key_true(out, "exact", m->posterior != NULL);
     rws_buffer_key_number(out, "n_test", rws_posterior_config(p)->n_test);
     rws_buffer_key_number(out, "max_particles", c->limits.particles);
-    rws_buffer_key(out, "fields");
-    rws_buffer_open(out, '[');
+    rws_buffer_open_key(out, "fields", '[');
     for (int i = 0; i < a->n_fields; i++) write_field(&a->fields[i], out);
     rws_buffer_close(out, ']');
     rws_buffer_close(out, '}');
@@ -282,15 +288,7 @@ bool rws_answer_infer(rws_core *c, const rws_request *r, rws_reply *reply)
         reply->stream = (rws_stream){a, next_answer, end};
         return rws_reply_end(reply, "application/x-ndjson");
     }
-    rws_error err = {""};
-    bool      good = begin_work(c, reply);
-    if (good) {
-        const rws_status status = infer_one(a, &reply->body, &err);
-        end_work(c);
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
-    }
-    end(a);
-    return good && rws_reply_end(reply, "application/json");
+    return answer_once(a, infer_one, reply);
 }
 
 /* ---- sample */
@@ -337,6 +335,15 @@ static rws_status sample_lot(asking *a, const char *after, rws_buffer *out, rws_
                     a->done, a->posed.samples);
 }
 
+static rws_status write_all_samples(asking *a, rws_buffer *out, rws_error *err)
+{
+    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, "samples", '[');
+    RWS_TRY(sample_lot(a, "", out, err));
+    rws_buffer_print(out, "]}");
+    return RWS_OK;
+}
+
 static bool next_samples(void *context, rws_buffer *out)
 {
     asking   *a = context;
@@ -363,48 +370,29 @@ bool rws_answer_sample(rws_core *c, const rws_request *r, rws_reply *reply)
         reply->stream = (rws_stream){a, next_samples, end};
         return rws_reply_end(reply, "application/x-ndjson");
     }
-    rws_error err = {""};
-    bool      good =
-        a->posed.samples <= lot_of(a) || rws_reply_fail(reply, 400,
-                                                        "More than %d samples come as lines: send the header \"Accept: "
-                                                        "application/x-ndjson\".",
-                                                        lot_of(a));
-    good = good && begin_work(c, reply);
-    if (good) {
-        rws_buffer_open(&reply->body, '{');
-        rws_buffer_key(&reply->body, "samples");
-        rws_buffer_open(&reply->body, '[');
-        const rws_status status = sample_lot(a, "", &reply->body, &err);
-        end_work(c);
-        rws_buffer_close(&reply->body, ']');
-        rws_buffer_close(&reply->body, '}');
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
-    }
+    if (a->posed.samples <= lot_of(a)) return answer_once(a, write_all_samples, reply);
+    rws_reply_fail(reply, 400, "More than %d samples come as lines: send the header \"Accept: application/x-ndjson\".",
+                   lot_of(a));
     end(a);
-    return good && rws_reply_end(reply, "application/json");
+    return false;
 }
 
 /* ---- score */
 
+static rws_status write_score(asking *a, rws_buffer *out, rws_error *err)
+{
+    rws_score score;
+    RWS_TRY(rws_posterior_score(rws_warm_posterior(a->warm), &a->posed.data[0].question, a->posed.choices,
+                                a->posed.n_choices, &score, err));
+    rws_buffer_open(out, '{');
+    rws_buffer_key_number(out, "log_p", score.log_p);
+    rws_buffer_key_number(out, "log_q", score.log_q);
+    rws_buffer_close(out, '}');
+    return RWS_OK;
+}
+
 bool rws_answer_score(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     asking *a = begin_posed(c, r, RWS_POSED_SCORE, reply);
-    if (!a) return false;
-    rws_error err = {""};
-    rws_score score;
-    bool      good = begin_work(c, reply);
-    if (good) {
-        const rws_status status = rws_posterior_score(rws_warm_posterior(a->warm), &a->posed.data[0].question,
-                                                      a->posed.choices, a->posed.n_choices, &score, &err);
-        end_work(c);
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
-    }
-    if (good) {
-        rws_buffer_open(&reply->body, '{');
-        rws_buffer_key_number(&reply->body, "log_p", score.log_p);
-        rws_buffer_key_number(&reply->body, "log_q", score.log_q);
-        rws_buffer_close(&reply->body, '}');
-    }
-    end(a);
-    return good && rws_reply_end(reply, "application/json");
+    return a && answer_once(a, write_score, reply);
 }

@@ -115,6 +115,12 @@ void rws_buffer_key(rws_buffer *b, const char *key)
     rws_buffer_add(b, ":", 1);
 }
 
+void rws_buffer_open_key(rws_buffer *b, const char *key, char bracket)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_open(b, bracket);
+}
+
 void rws_buffer_text(rws_buffer *b, const char *text)
 {
     comma(b);

@@ -16,14 +16,12 @@ void rws_core_refresh(rws_core *c)
     const uint64_t serial = rws_catalogue_serial(c->catalogue);
     rws_buffer_open(&text, '{');
     rws_buffer_key_number(&text, "serial", (double)serial);
-    rws_buffer_key(&text, "runs");
-    rws_buffer_open(&text, '[');
+    rws_buffer_open_key(&text, "runs", '[');
     for (int i = 0; i < rws_catalogue_n(c->catalogue); i++)
         if (rws_catalogue_at(c->catalogue, i)->serial == serial)
             rws_listed_write(c, rws_catalogue_at(c->catalogue, i), &text);
     rws_buffer_close(&text, ']');
-    rws_buffer_key(&text, "gone");
-    rws_buffer_open(&text, '[');
+    rws_buffer_open_key(&text, "gone", '[');
     for (int i = 0; rws_catalogue_gone(c->catalogue, i); i++)
         rws_buffer_text(&text, rws_catalogue_gone(c->catalogue, i));
     rws_buffer_close(&text, ']');

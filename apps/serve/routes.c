@@ -213,13 +213,11 @@ static const char *write_keys(const char *at, rws_buffer *out)
     rws_buffer required = {0};
     char       key[256];
     rws_buffer_key_text(out, "type", "object");
-    rws_buffer_key(out, "properties");
-    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, "properties", '{');
     while (*at != '}') {
         at = cut(at + strspn(at, ", "), "?:", key);
         if (*at == ':') rws_buffer_text(&required, key);
-        rws_buffer_key(out, key);
-        rws_buffer_open(out, '{');
+        rws_buffer_open_key(out, key, '{');
         at = write_type(at + strspn(at, "?: "), out);
         rws_buffer_close(out, '}');
     }
@@ -234,8 +232,7 @@ static const char *write_keys(const char *at, rws_buffer *out)
 static const char *write_inside(const char *at, const char *type, const char *key, rws_buffer *out)
 {
     rws_buffer_key_text(out, "type", type);
-    rws_buffer_key(out, key);
-    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, key, '{');
     at = write_type(at, out);
     rws_buffer_close(out, '}');
     return at;
@@ -263,8 +260,7 @@ static const char *write_type(const char *at, rws_buffer *out)
 /* A key with a schema. */
 static void write_schema(const char *key, const char *shape, rws_buffer *out)
 {
-    rws_buffer_key(out, key);
-    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, key, '{');
     write_type(shape, out);
     rws_buffer_close(out, '}');
 }
@@ -292,8 +288,7 @@ static void write_parameter(const char *name, size_t n, const char *in, rws_buff
 
 static void write_parameters(const rws_route *r, rws_buffer *out)
 {
-    rws_buffer_key(out, "parameters");
-    rws_buffer_open(out, '[');
+    rws_buffer_open_key(out, "parameters", '[');
     for (const char *at = r->path; (at = strchr(at, '{')); at++)
         write_parameter(at + 1, strcspn(at + 1, "}"), "path", out);
     for (const char *at = r->query ? r->query : ""; *at; at += strspn(at, " ")) {
@@ -307,10 +302,8 @@ static void write_parameters(const rws_route *r, rws_buffer *out)
 /* The key "content"; the caller closes it. */
 static void open_content(const char *type, const char *shape, rws_buffer *out)
 {
-    rws_buffer_key(out, "content");
-    rws_buffer_open(out, '{');
-    rws_buffer_key(out, type);
-    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, "content", '{');
+    rws_buffer_open_key(out, type, '{');
     if (shape) write_schema("schema", shape, out);
 }
 
@@ -327,10 +320,8 @@ static void write_replies(const rws_route *r, rws_buffer *out)
 
 static void write_route(const rws_route *r, rws_buffer *out)
 {
-    rws_buffer_key(out, r->path);
-    rws_buffer_open(out, '{');
-    rws_buffer_key(out, r->body ? "post" : "get");
-    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, r->path, '{');
+    rws_buffer_open_key(out, r->body ? "post" : "get", '{');
     rws_buffer_key_text(out, "summary", r->summary);
     rws_buffer_key_text(out, "operationId", r->id);
     write_parameters(r, out);

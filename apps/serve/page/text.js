@@ -1,25 +1,33 @@
 // text.js - numbers, times and elements: how everything on the page is written.
 
-// An element. Attributes: on… adds a listener, class and data-… as in HTML; a child is an element or a text, which is never
-// read as HTML.
-export function h(tag, attributes, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
+const present = children => children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false);
+const isAttributes = x => x !== null && x !== undefined && x.constructor === Object;
+
+// An element, as h("p.quiet", { title: "a text" }, …children) with its classes behind its name; without attributes the
+// children follow at once. Attributes: on… adds a listener, style is an object, data-… as in HTML; a child is an element
+// or a text, which is never read as HTML.
+export function h(name, ...children) {
+  const [tag, ...classes] = name.split("."),
+    element = document.createElement(tag);
+  if (tag === "button") element.type = "button";
+  if (classes.length) element.className = classes.join(" ");
+  for (const [name, value] of Object.entries(isAttributes(children[0]) ? children.shift() : {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") Object.assign(element.style, value);
     else if (name in element && name !== "list" && name !== "form" && typeof value !== "string") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  element.append(...present(children));
   return element;
 }
 
-// The same for SVG.
+// The same for SVG, whose attributes must be given.
 export function s(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes || {}))
+  for (const [name, value] of Object.entries(attributes))
     if (value !== null && value !== undefined) element.setAttribute(name, value);
-  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  element.append(...present(children));
   return element;
 }
 
@@ -77,7 +85,7 @@ export function moment(text) {
 
 // Replaces the children of an element; null is no child.
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  element.replaceChildren(...present(children));
 }
 
 // The short name of a key of the configuration.
@@ -142,20 +150,14 @@ export function morph(now, next) {
 // What is shown when there is nothing, or when something went wrong: what it is, and what to do.
 export function empty(title, ...lines) {
   return h(
-    "div",
-    { class: "empty" },
-    h("h2", {}, title),
-    lines.map(l => (typeof l === "string" ? h("p", {}, l) : l)),
+    "div.empty",
+    h("h2", title),
+    lines.map(l => (typeof l === "string" ? h("p", l) : l)),
   );
 }
 
 export function failure(error) {
-  return h(
-    "div",
-    { class: "empty failed", role: "alert" },
-    h("h2", {}, "That did not work"),
-    h("p", {}, error.message || String(error)),
-  );
+  return h("div.empty.failed", { role: "alert" }, h("h2", "That did not work"), h("p", error.message || String(error)));
 }
 
 // Calls f at most once in so many milliseconds, and once more at the end.

@@ -12,10 +12,9 @@ const sentences = [
 ];
 
 export function sentenceWay(info, ask) {
-  const input = h("input", {
+  const input = h("input.large", {
     type: "text",
     id: "sentence",
-    class: "large",
     value: sentences[0],
     "aria-label": "sentence",
     autocomplete: "off",
@@ -32,20 +31,16 @@ export function sentenceWay(info, ask) {
   });
   return {
     element: h(
-      "div",
-      { class: "way" },
+      "div.way",
       input,
       info.model === "pcfg"
         ? h(
-            "p",
-            { class: "examples" },
+            "p.examples",
             "For example: ",
             sentences.map(t =>
               h(
-                "button",
+                "button.link",
                 {
-                  type: "button",
-                  class: "link",
                   onclick: () => {
                     input.value = t;
                     ask(true);
@@ -65,10 +60,9 @@ export function sentenceWay(info, ask) {
 // A canvas for white strokes on black. The drawing is scaled down to the model's pixels.
 export function canvasWay(info, field, side, ask) {
   const size = 400,
-    canvas = h("canvas", {
+    canvas = h("canvas.pad", {
       width: size,
       height: size,
-      class: "pad",
       tabindex: "0",
       "aria-label": "draw digits here with the mouse or a finger",
     });
@@ -163,17 +157,13 @@ export function canvasWay(info, field, side, ask) {
   }
   return {
     element: h(
-      "div",
-      { class: "way" },
+      "div.way",
       canvas,
       h(
         "p",
-        {},
         h(
-          "button",
+          "button.plain",
           {
-            type: "button",
-            class: "plain",
             onclick: () => {
               clear();
               ask(true);
@@ -221,7 +211,7 @@ function formField(f, ask, range) {
     });
     return {
       f,
-      element: h("div", { class: "form-row" }, h("span", {}, f.name), h("small", {}, about), text),
+      element: h("div.form-row", h("span", f.name), h("small", about), text),
       get: () =>
         f.most
           ? text.value
@@ -262,7 +252,7 @@ function formField(f, ask, range) {
       : null;
   return {
     f,
-    element: h("div", { class: "form-row" }, h("span", {}, f.name), cells, slide),
+    element: h("div.form-row", h("span", f.name), cells, slide),
     get: () => (f.dim === 1 ? Number(cells[0].value) : cells.map(c => Number(c.value))),
     set: value => {
       [value].flat().forEach((v, i) => {
@@ -293,18 +283,14 @@ export function formWay(info, samples, ask) {
   if (samples.length) put();
   return {
     element: h(
-      "div",
-      { class: "way" },
+      "div.way",
       fields.map(x => x.element),
       samples.length
         ? h(
             "p",
-            {},
             h(
-              "button",
+              "button.plain",
               {
-                type: "button",
-                class: "plain",
                 id: "fill-form",
                 onclick: () => {
                   put();
@@ -336,11 +322,10 @@ export function testWay(info, ask) {
   };
   return {
     element: h(
-      "div",
-      { class: "way row" },
-      h("label", { class: "field" }, "Test datum ", input),
-      h("button", { type: "button", class: "plain", onclick: () => move(-1) }, "Previous"),
-      h("button", { type: "button", class: "plain", onclick: () => move(1) }, "Next"),
+      "div.way.row",
+      h("label.field", "Test datum ", input),
+      h("button.plain", { onclick: () => move(-1) }, "Previous"),
+      h("button.plain", { onclick: () => move(1) }, "Next"),
     ),
     datum: () => ({ test: Number(input.value) }),
     particles: info.picture ? 60 : undefined,
@@ -377,12 +362,10 @@ export function givenPart(ask) {
   });
   return {
     element: h(
-      "details",
-      { class: "given" },
-      h("summary", {}, "Choices that are known"),
+      "details.given",
+      h("summary", "Choices that are known"),
       h(
-        "p",
-        { class: "quiet" },
+        "p.quiet",
         "One on each line: SITE = VALUE, or SITE VISIT = VALUE, visits counted from 0. The answer is then about the others.",
       ),
       text,
