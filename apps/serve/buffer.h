@@ -14,7 +14,7 @@
 /* A zeroed buffer is valid and empty. */
 typedef struct {
     char  *bytes; /* followed by a zero byte; NULL while empty */
-    size_t n, room;
+    size_t n, capacity;
     bool   starved;
 } rws_buffer;
 

@@ -27,18 +27,18 @@ rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **o
     if (!c) return rws_no_memory(err, "a server");
     c->options = *options;
     c->gate = (rws_gate){options->token, port, options->names, options->n_names, options->anywhere};
-    c->limits = (rws_posed_limits){.particles = options->max_particles,
-                                   .data = RWS_MAX_DATA,
-                                   .work = 10.0 * options->max_particles,
-                                   .samples = RWS_MAX_SAMPLES};
+    c->limits = (rws_body_limits){.particles = options->max_particles,
+                                  .data = RWS_MAX_DATA,
+                                  .work = 10.0 * options->max_particles,
+                                  .samples = RWS_MAX_SAMPLES};
     sem_init(&c->work, 0, (unsigned)options->threads);
     pthread_mutex_init(&c->drawing, NULL);
     pthread_mutex_init(&c->watching, NULL);
     if (options->max_memory) rws_buffer_limit(options->max_memory);
-    c->news = rws_news_new(milliseconds()); /* there is less than one item per second */
-    c->warm = rws_warm_set_new();
+    c->changes = rws_changes_new(milliseconds()); /* there is less than one item per second */
+    c->posteriors = rws_posteriors_new();
     c->cache = rws_reply_cache_new();
-    rws_status status = c->news && c->warm && c->cache ? RWS_OK : rws_no_memory(err, "a server");
+    rws_status status = c->changes && c->posteriors && c->cache ? RWS_OK : rws_no_memory(err, "a server");
     if (status == RWS_OK) status = rws_catalogue_new(options->folders, options->n_folders, &c->catalogue, err);
     if (status != RWS_OK) {
         rws_core_free(c);
@@ -53,8 +53,8 @@ void rws_core_free(rws_core *c)
 {
     if (!c) return;
     rws_catalogue_free(c->catalogue);
-    rws_warm_set_free(c->warm);
-    rws_news_free(c->news);
+    rws_posteriors_free(c->posteriors);
+    rws_changes_free(c->changes);
     rws_reply_cache_free(c->cache);
     pthread_mutex_destroy(&c->drawing);
     pthread_mutex_destroy(&c->watching);
@@ -72,26 +72,18 @@ static const rws_page_file *find_file(const char *name)
     return NULL;
 }
 
-static bool send_file(const rws_page_file *f, const rws_request *r, rws_reply *reply)
-{
-    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, f->bytes, (size_t)(f->end - f->bytes));
-    snprintf(reply->etag, sizeof reply->etag, "\"%016llx\"", (unsigned long long)hash);
-    reply->type = f->type;
-    if (r->match && strcmp(r->match, reply->etag) == 0) {
-        reply->status = 304;
-        return true;
-    }
-    reply->fixed = f->bytes;
-    reply->n_fixed = (size_t)(f->end - f->bytes);
-    return true;
-}
-
 /* "/", or "/NAME" of a file of the page. */
-static bool answer_page(const rws_core *c, const rws_request *r, rws_reply *reply)
+static bool answer_page(const rws_request *r, rws_reply *reply)
 {
     const rws_page_file *f = r->n_segments <= 1 ? find_file(r->n_segments ? r->segment[0] : "index.html") : NULL;
-    (void)c;
-    return f ? send_file(f, r, reply) : rws_reply_fail(reply, 404, "There is no such page.");
+    if (!f) return rws_reply_fail(reply, 404, "There is no such page.");
+    const size_t   n = (size_t)(f->end - f->bytes);
+    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, f->bytes, n);
+    snprintf(reply->etag, sizeof reply->etag, "\"%016llx\"", (unsigned long long)hash);
+    reply->type = f->type;
+    if (r->match && strcmp(r->match, reply->etag) == 0) reply->status = 304;
+    else reply->fixed = f->bytes, reply->n_fixed = n;
+    return true;
 }
 
 /* ---- routes */
@@ -148,7 +140,7 @@ void rws_core_answer(rws_core *c, const rws_request *r, rws_reply *reply)
         const rws_route *route = find_route(r, reply);
         if (route && route->cached) rws_core_answer_cached(c, route, r, reply);
         else if (route) route->answer(c, r, reply);
-    } else if (get) answer_page(c, r, reply);
+    } else if (get) answer_page(r, reply);
     else {
         rws_reply_fail(reply, 405, "This address takes GET.");
         reply->allow = "GET";

@@ -1,6 +1,7 @@
 // answers.js - what a run answers: evidence, trees, pictures, the distribution of every choice and number.
 
-import { h, number, share, plural } from "./text.js";
+import { h } from "./dom.js";
+import { number, share, plural } from "./text.js";
 import { colourKey, drawTree, drawBars, drawPicture } from "./drawings.js";
 
 // The side of a square picture of n pixels; 0 if it is none.
@@ -162,16 +163,16 @@ function pictureParts(answer, best, side, colour, drawnHere) {
   return [h("h3", "What the model makes of it"), row, marginals({ marginals: reports }, colour)];
 }
 
-// The elements of an answer. `way` is the way in which the datum was given.
-export function drawAnswer(answer, colour, way) {
+// The elements of an answer. `form` is the form in which the datum was given.
+export function drawAnswer(answer, colour, form) {
   const best = answer.answers[0],
     side = best && best.reports.picture ? square(best.reports.picture.length) : 0;
   // A drawing is asked with few particles while it is made.
   const impossible = best && best.reports.tree && answer.exact_log_evidence === null; // which the trees say themselves
-  const parts = [evidence(answer), impossible || way.found ? null : doubt(answer)];
+  const parts = [evidence(answer), impossible || form.found ? null : doubt(answer)];
   if (best && best.reports.tree)
-    parts.push(...treeAnswers(answer, colour, way.text ? way.text() : best.reports.sentence || ""));
-  else if (side) parts.push(...pictureParts(answer, best, side, colour, !!way.found));
+    parts.push(...treeAnswers(answer, colour, form.text ? form.text() : best.reports.sentence || ""));
+  else if (side) parts.push(...pictureParts(answer, best, side, colour, !!form.found));
   else parts.push(marginals(answer, colour));
   return parts.flat().filter(Boolean);
 }

@@ -1,11 +1,12 @@
 // ask.js - questions to a trained run: a sentence, a drawing, numbers; and samples of the model.
 
-import { h, number, modelName, failure, compareTexts } from "./text.js";
+import { h, failure } from "./dom.js";
+import { number, modelName, compareTexts } from "./text.js";
 import { get, post, runs, methodStyle } from "./api.js";
 import { methodColour, swatch } from "./charts.js";
 import { drawTree, drawPicture } from "./drawings.js";
 import { drawAnswer, square, lists } from "./answers.js";
-import { sentenceWay, canvasWay, formWay, testWay, givenPart } from "./ways.js";
+import { sentenceForm, canvasForm, numbersForm, testForm, givenPart } from "./forms.js";
 import { nothing } from "./runs.js";
 
 // ---- samples
@@ -88,15 +89,15 @@ function questionPart(run, info, samples) {
   const fields = info.fields.filter(f => !f.label),
     side = fields.length === 1 ? square(fields[0].dim) : 0;
   const out = h("div.answer", { "aria-live": "polite" });
-  let way = null,
+  let form = null,
     controller = null;
-  const ways = [],
+  const forms = [],
     given = givenPart(whole => send(whole));
   const ask = whole => send(whole);
-  if (side) ways.push(["Draw", () => canvasWay(info, fields[0], side, ask)]);
-  else if (info.text) ways.push(["Sentence", () => sentenceWay(info, ask)]);
-  else ways.push(["Numbers", () => formWay(info, samples, ask)]);
-  ways.push(["Test data", () => testWay(info, ask)]);
+  if (side) forms.push(["Draw", () => canvasForm(info, fields[0], side, ask)]);
+  else if (info.text) forms.push(["Sentence", () => sentenceForm(info, ask)]);
+  else forms.push(["Numbers", () => numbersForm(info, samples, ask)]);
+  forms.push(["Test data", () => testForm(info, ask)]);
   const particles = h("input", {
     type: "number",
     min: "1",
@@ -109,7 +110,7 @@ function questionPart(run, info, samples) {
     tabs = h("div.set", { role: "tablist" });
 
   async function send(whole) {
-    const datum = way.datum();
+    const datum = form.datum();
     if (controller) controller.abort(); // an answer to an older datum must not take the place of what follows
     if (!datum) {
       out.replaceChildren(h("p.quiet", side ? "The answer appears while you draw." : "Type something."));
@@ -124,8 +125,8 @@ function questionPart(run, info, samples) {
         {
           ...datum,
           ...(list.length ? { given: list } : {}),
-          particles: whole || !way.particles ? K : Math.min(K, way.particles),
-          top: way.top ?? 12,
+          particles: whole || !form.particles ? K : Math.min(K, form.particles),
+          top: form.top ?? 12,
           marginals: true,
         },
         controller.signal,
@@ -138,18 +139,18 @@ function questionPart(run, info, samples) {
 
   function show(answer) {
     const best = answer.answers[0];
-    if (best && way.found) way.found(lists(best.reports.where));
-    out.replaceChildren(...drawAnswer(answer, methodColour(run.method), way));
+    if (best && form.found) form.found(lists(best.reports.where));
+    out.replaceChildren(...drawAnswer(answer, methodColour(run.method), form));
   }
 
   function choose(i) {
     [...tabs.children].forEach((t, k) => t.setAttribute("aria-selected", String(k === i)));
-    way = ways[i][1]();
-    particles.value = String(way.particles ? 5 * way.particles : 1000);
-    place.replaceChildren(way.element);
+    form = forms[i][1]();
+    particles.value = String(form.particles ? 5 * form.particles : 1000);
+    place.replaceChildren(form.element);
     send(true);
   }
-  tabs.append(...ways.map(([name], i) => h("button.toggle", { role: "tab", onclick: () => choose(i) }, name)));
+  tabs.append(...forms.map(([name], i) => h("button.toggle", { role: "tab", onclick: () => choose(i) }, name)));
   const question = h(
     "section.card.question",
     h("div.card-head", tabs, h("span.spring"), h("label.field", "Particles ", particles)),

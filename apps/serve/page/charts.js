@@ -1,6 +1,7 @@
 // charts.js - curves with bands, drawn by dygraphs, in the colours of the figures.
 
-import { h, s, number, duration, metricName, metricUnit } from "./text.js";
+import { h, s } from "./dom.js";
+import { number, duration, metricName, metricUnit } from "./text.js";
 import { methodStyle } from "./api.js";
 
 // ---- colours
@@ -102,7 +103,7 @@ export function axisNumber(x) {
 }
 
 // Round numbers between two ends, as many as there is room for: steps of 1, 2 or 5; on a logarithmic axis powers of ten, with
-// 2 and 5 between them if there is room, and steps like those of a linear axis within one power of ten.
+// 2 and 5 between them if they fit, and steps like those of a linear axis within one power of ten.
 export function ticks(low, high, most, log) {
   if (!(high > low)) return [low];
   if (log && low > 0 && high / low >= 10) {

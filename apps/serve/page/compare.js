@@ -1,19 +1,7 @@
 // compare.js - runs beside each other: medians with quartile bands over seeds, panel by panel.
 
-import {
-  h,
-  keyName,
-  modelName,
-  metricName,
-  plural,
-  empty,
-  failure,
-  fillIf,
-  morph,
-  metricUnit,
-  calm,
-  compareTexts,
-} from "./text.js";
+import { h, empty, failure, fillIf, morph, calm } from "./dom.js";
+import { keyName, modelName, metricName, plural, metricUnit, compareTexts } from "./text.js";
 import { get, query, runs, live, helpOf } from "./api.js";
 import { Chart, axisControls, swatch, toggle, isDark } from "./charts.js";
 import { differing, matching, nothing } from "./runs.js";
@@ -258,12 +246,14 @@ export function showCompare(main, rest, parameters) {
   async function refresh() {
     const { list, models, n_failed } = selected();
     latest = list;
-    if (runs.size === 0) {
+    const blank = element => {
       note.textContent = "";
-      fillIf(controls, null, () => []);
       fillIf(legend, null, () => []);
-      body.replaceChildren(nothing());
-      return;
+      body.replaceChildren(element);
+    };
+    if (runs.size === 0) {
+      fillIf(controls, null, () => []);
+      return blank(nothing());
     }
     const metrics = metricsOf(list);
     drawControls(list, models, metrics);
@@ -273,12 +263,8 @@ export function showCompare(main, rest, parameters) {
       metrics: view.metrics,
       model: models.length > 1 ? view.model : "",
     });
-    if (list.length === 0) {
-      note.textContent = "";
-      fillIf(legend, null, () => []);
-      body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list."));
-      return;
-    }
+    if (list.length === 0)
+      return blank(empty("No run matches", "Change the filter, or choose other runs in the list."));
     try {
       const answers = await Promise.all(metrics.wanted.map(m => get("/api/compare?" + query(parameters_(m, list)))));
       for (const old of body.querySelectorAll("section"))

@@ -1,6 +1,7 @@
 // drawings.js - small drawings: sparks, bars, trees, Hinton diagrams, pictures.
 
-import { h, s, number, share } from "./text.js";
+import { h, s } from "./dom.js";
+import { number, share } from "./text.js";
 
 // An SVG element whose view box is its size plus a margin on all sides; the label is read aloud.
 const drawing = (kind, wide, high, label, margin = 0) =>

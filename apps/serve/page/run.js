@@ -1,21 +1,7 @@
 // run.js - one run: curves, pictures, trees, Hinton diagrams, configuration.
 
-import {
-  h,
-  number,
-  duration,
-  moment,
-  share,
-  keyName,
-  modelName,
-  plural,
-  empty,
-  failure,
-  fill,
-  morph,
-  calm,
-  compareTexts,
-} from "./text.js";
+import { h, empty, failure, fill, morph, calm } from "./dom.js";
+import { number, duration, moment, share, keyName, modelName, plural, compareTexts } from "./text.js";
 import { get, runs, live, methodStyle, helpOf } from "./api.js";
 import { Chart, axisControls, methodColour, swatch } from "./charts.js";
 import { pill, progress } from "./runs.js";
@@ -249,9 +235,7 @@ function curvesPart(run) {
     part,
     refresh,
     rebuild,
-    free: () => {
-      for (const c of charts.values()) c.free();
-    },
+    free: () => charts.forEach(c => c.free()),
   };
 }
 

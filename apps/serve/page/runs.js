@@ -1,19 +1,7 @@
 // runs.js - the table of runs: sorted, filtered, grouped, live.
 
-import {
-  h,
-  number,
-  measured,
-  duration,
-  keyName,
-  modelName,
-  metricName,
-  compareTexts,
-  plural,
-  empty,
-  fillIf,
-  calm,
-} from "./text.js";
+import { h, empty, fillIf, calm } from "./dom.js";
+import { number, measured, duration, keyName, modelName, metricName, compareTexts, plural } from "./text.js";
 import { runs, problems, live, overview, methodStyle, helpOf } from "./api.js";
 import { isDark, methodColour, swatch } from "./charts.js";
 import { spark } from "./drawings.js";
@@ -41,14 +29,7 @@ function meets(run, word) {
     );
   const [, key, sign, text] = parts;
   const name = key.toLowerCase() === "k" ? "particles" : key;
-  const value =
-    name in run.last
-      ? run.last[name]
-      : name === "state"
-        ? run.state
-        : name in run.config
-          ? run.config[name]
-          : run[name];
+  const value = run.last[name] ?? run.config[name] ?? run[name];
   if (value === undefined || value === null) return false;
   if (sign === "=") return text.split(",").some(t => String(value) === t || (t !== "" && Number(value) === Number(t)));
   return sign === "<" ? Number(value) < Number(text) : Number(value) > Number(text);
@@ -77,7 +58,7 @@ export function progress(run, more = "") {
 
 const kinds = { damaged: "damaged", closed: "branch closed?", falling: "falling", broken: "not a number" };
 
-// Short signs of trouble, each with its sentence.
+// Short signs of trouble, each with its message.
 function badges(run) {
   return run.warnings
     .filter(w => w.kind !== "failed")
@@ -342,14 +323,8 @@ function groups(list) {
   if (view.group === "none") return [["", list]];
   const map = new Map();
   for (const run of list) {
-    const value =
-      view.group === "model"
-        ? modelName(run.model)
-        : view.group === "method"
-          ? methodStyle(run.method).name
-          : view.group === "state"
-            ? run.state
-            : run.config[view.group];
+    const own = { model: modelName(run.model), method: methodStyle(run.method).name, state: run.state };
+    const value = own[view.group] ?? run.config[view.group];
     const key = String(value ?? "–");
     if (!map.has(key)) map.set(key, []);
     map.get(key).push(run);

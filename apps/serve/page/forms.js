@@ -1,9 +1,10 @@
-// ways.js - ways to give a datum: a sentence, a drawing, numbers, a test datum; and choices that are known.
+// forms.js - forms in which a datum is given: a sentence, a drawing, numbers, a test datum; and choices that are known.
 
-import { h, plural } from "./text.js";
+import { h } from "./dom.js";
+import { plural } from "./text.js";
 import { drawBoxes } from "./drawings.js";
 
-// Each way returns {element, datum()}, and calls `ask` when the datum has changed.
+// Each form returns {element, datum()}, and calls `ask` when the datum has changed.
 
 const sentences = [
   "astronomers saw stars with ears",
@@ -11,7 +12,7 @@ const sentences = [
   "ears saw saw with astronomers with stars",
 ];
 
-export function sentenceWay(info, ask) {
+export function sentenceForm(info, ask) {
   const input = h("input.large", {
     type: "text",
     id: "sentence",
@@ -31,7 +32,7 @@ export function sentenceWay(info, ask) {
   });
   return {
     element: h(
-      "div.way",
+      "div.form",
       input,
       info.model === "pcfg"
         ? h(
@@ -58,7 +59,7 @@ export function sentenceWay(info, ask) {
 }
 
 // A canvas for white strokes on black. The drawing is scaled down to the model's pixels.
-export function canvasWay(info, field, side, ask) {
+export function canvasForm(info, field, side, ask) {
   const size = 400,
     canvas = h("canvas.pad", {
       width: size,
@@ -71,6 +72,7 @@ export function canvasWay(info, field, side, ask) {
     pen = ink.getContext("2d", { willReadFrequently: true });
   let last = null,
     boxes = [],
+    drawn = false,
     timer = null,
     asked = 0;
   const thick = (size / side) * (side >= 40 ? 2.3 : 2.2);
@@ -78,7 +80,7 @@ export function canvasWay(info, field, side, ask) {
   function paint() {
     context.drawImage(ink, 0, 0);
     drawBoxes(context, boxes, size);
-    if (!drawn()) {
+    if (!drawn) {
       context.fillStyle = "#8a949e";
       context.font = `16px ${getComputedStyle(document.body).fontFamily}`;
       context.textAlign = "center";
@@ -89,12 +91,11 @@ export function canvasWay(info, field, side, ask) {
       );
     }
   }
-  let any = false;
-  const drawn = () => any;
+
   function clear() {
     pen.fillStyle = "#000";
     pen.fillRect(0, 0, size, size);
-    any = false;
+    drawn = false;
     boxes = [];
     paint();
   }
@@ -110,7 +111,7 @@ export function canvasWay(info, field, side, ask) {
     pen.moveTo(...from);
     pen.lineTo(to[0] + 0.01, to[1]);
     pen.stroke();
-    any = true;
+    drawn = true;
     boxes = [];
     paint();
     const now = performance.now(); // during a stroke, about six times a second
@@ -157,7 +158,7 @@ export function canvasWay(info, field, side, ask) {
   }
   return {
     element: h(
-      "div.way",
+      "div.form",
       canvas,
       h(
         "p",
@@ -174,7 +175,7 @@ export function canvasWay(info, field, side, ask) {
       ),
     ),
     datum: () =>
-      !drawn()
+      !drawn
         ? null
         : info.picture
           ? { picture: { wide: side, high: side, grey: grey() } }
@@ -273,7 +274,7 @@ function rangeOf(samples, name) {
     : null;
 }
 
-export function formWay(info, samples, ask) {
+export function numbersForm(info, samples, ask) {
   const fields = info.fields.filter(f => !f.label).map(f => formField(f, ask, rangeOf(samples, f.name)));
   let at = 0;
   const put = () => {
@@ -283,7 +284,7 @@ export function formWay(info, samples, ask) {
   if (samples.length) put();
   return {
     element: h(
-      "div.way",
+      "div.form",
       fields.map(x => x.element),
       samples.length
         ? h(
@@ -306,7 +307,7 @@ export function formWay(info, samples, ask) {
   };
 }
 
-export function testWay(info, ask) {
+export function testForm(info, ask) {
   const input = h("input", {
     type: "number",
     min: "0",
@@ -322,7 +323,7 @@ export function testWay(info, ask) {
   };
   return {
     element: h(
-      "div.way.row",
+      "div.form.row",
       h("label.field", "Test datum ", input),
       h("button.plain", { onclick: () => move(-1) }, "Previous"),
       h("button.plain", { onclick: () => move(1) }, "Next"),
