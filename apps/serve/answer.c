@@ -151,7 +151,7 @@ static void write_particles(const rws_answers *a, bool given, rws_buffer *b)
     free(list);
 }
 
-void rws_answer_write(const rws_answers *a, const rws_posed *posed, rws_buffer *out)
+void rws_answer_write(const rws_answers *a, const rws_body *posed, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
     rws_buffer_key_number(out, "particles", a->n_particles);

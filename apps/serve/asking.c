@@ -18,22 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOT = 1000 /* samples that are drawn at a time */ };
-#define MOST_NUMBERS 2e7 /* in the fields of all samples of a lot */
+enum { BATCH = 1000 /* samples that are drawn at a time */ };
+#define MOST_NUMBERS 2e7 /* in the fields of all samples of a batch */
 #define LOOK_EVERY 0.1   /* seconds between two looks whether the client is there */
 
 /* A question that is under way: it holds a posterior. */
 typedef struct {
-    rws_core  *core;
-    rws_warm  *warm;
-    rws_posed  posed;
-    rws_field *fields; /* all that the model has */
-    int        n_fields;
-    int        done;  /* data or samples that were answered */
-    uint64_t   lots;  /* of samples that were drawn */
-    double     spent; /* seconds of drawing samples */
-    double     until;
-    bool       failed;
+    rws_core   *core;
+    rws_opened *opened;
+    rws_body    body;
+    rws_field  *fields; /* all that the model has */
+    int         n_fields;
+    int         done;    /* data or samples that were answered */
+    uint64_t    batches; /* of samples that were drawn */
+    double      spent;   /* seconds of drawing samples */
+    double      until;
+    bool        failed;
     bool (*gone)(void *client); /* of the request */
     void  *client;
     double looked; /* when the client was looked for last */
@@ -64,7 +64,7 @@ static bool is_late(void *context)
     return rws_clock_now() > a->until;
 }
 
-/* Whether a lot of samples, which may take longer than a question, ends early: the server does, or nobody waits for it. */
+/* Whether a batch of samples, which may take longer than a question, ends early: the server does, or nobody waits for it. */
 static bool is_idle(void *context)
 {
     asking      *a = context;
@@ -127,8 +127,8 @@ static char *find_folder(rws_core *c, const rws_request *r, const char **named, 
 static void end(void *context)
 {
     asking *a = context;
-    if (a->warm) rws_warm_give_back(a->core->warm, a->warm);
-    rws_posed_release(&a->posed);
+    if (a->opened) rws_posteriors_give_back(a->core->posteriors, a->opened);
+    rws_body_release(&a->body);
     free(a->fields);
     free(a);
 }
@@ -136,7 +136,7 @@ static void end(void *context)
 /* False without memory. */
 static bool list_fields(asking *a)
 {
-    const rws_posterior *p = rws_warm_posterior(a->warm);
+    const rws_posterior *p = rws_opened_posterior(a->opened);
     rws_field            field;
     int                  n = 0;
     while (rws_posterior_field(p, n, &field)) n++;
@@ -146,47 +146,80 @@ static bool list_fields(asking *a)
     return true;
 }
 
+/* Ends a question that failed. NULL, for `return fail(…)`. */
+static asking *fail(asking *a, rws_status status, const rws_error *err, rws_reply *reply)
+{
+    rws_reply_status(reply, status, err);
+    end(a);
+    return NULL;
+}
+
 /* Opens the run's posterior; NULL with the reply. The caller ends it. */
 static asking *begin(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     rws_config given = {.changed = c->options.changed};
+    rws_error  err = {""};
     char      *folder = find_folder(c, r, &given.model, reply);
     asking    *a = folder ? calloc(1, sizeof *a) : NULL;
-    if (folder && !a) rws_reply_fail(reply, 503, "There is no memory for this reply.");
+    rws_status status = RWS_OK;
     if (a) {
-        rws_error err = {""};
-        a->core = c;
-        const rws_status status = rws_warm_take(c->warm, folder, &given, &a->warm, &err);
-        if (status != RWS_OK) {
-            rws_reply_status(reply, status, &err);
-            a->warm = NULL;
-            end(a);
-            a = NULL;
-        }
-    }
+        *a = (asking){.core = c, .gone = r->gone, .client = r->client};
+        status = rws_posteriors_take(c->posteriors, folder, &given, &a->opened, &err);
+        if (status == RWS_OK && !list_fields(a)) status = rws_no_memory(&err, "this reply");
+    } else if (folder) rws_reply_fail(reply, 503, "There is no memory for this reply.");
     free(folder);
-    if (a && !list_fields(a)) {
-        rws_reply_fail(reply, 503, "There is no memory for this reply.");
-        end(a);
-        a = NULL;
-    }
-    return a;
+    return status == RWS_OK ? a : fail(a, status, &err, reply);
 }
 
-static asking *begin_posed(rws_core *c, const rws_request *r, rws_posed_kind kind, rws_reply *reply)
+static asking *begin_body(rws_core *c, const rws_request *r, rws_body_kind kind, rws_reply *reply)
 {
     asking *a = begin(c, r, reply);
     if (!a) return NULL;
     rws_error        err = {""};
     const rws_status status =
-        rws_posed_read(r->body, r->n_body, kind, a->fields, a->n_fields, &c->limits, &a->posed, &err);
+        rws_body_read(r->body, r->n_body, kind, a->fields, a->n_fields, &c->limits, &a->body, &err);
     a->until = rws_clock_now() + c->options.max_seconds;
-    a->gone = r->gone;
-    a->client = r->client;
-    if (status == RWS_OK) return a;
-    rws_reply_status(reply, status, &err);
+    return status == RWS_OK ? a : fail(a, status, &err, reply);
+}
+
+/* Answers with what `write` writes when its turn comes, and ends the question. */
+static bool answer_once(asking *a, rws_status (*write)(asking *, rws_buffer *, rws_error *), rws_reply *reply)
+{
+    rws_error err = {""};
+    bool      good = begin_work(a->core, reply);
+    if (good) {
+        const rws_status status = write(a, &reply->body, &err);
+        end_work(a->core);
+        good = status == RWS_OK || rws_reply_status(reply, status, &err);
+    }
     end(a);
-    return NULL;
+    return good && rws_reply_end(reply, "application/json");
+}
+
+static void write_error(rws_buffer *out, const char *message)
+{
+    rws_buffer_open(out, '{');
+    rws_buffer_key_text(out, "error", message);
+    rws_buffer_close(out, '}');
+}
+
+/* The next lines of a reply, written by `write`; false after a failure, whose message is the last line. */
+static bool next_lines(asking *a, rws_status (*write)(asking *, rws_buffer *, rws_error *), rws_buffer *out)
+{
+    rws_error err = {""};
+    rws_reply busy = {0};
+    if (a->failed) return false;
+    if (begin_work(a->core, &busy)) {
+        a->failed = write(a, out, &err) != RWS_OK;
+        end_work(a->core);
+        if (a->failed) write_error(out, err.text);
+    } else {
+        a->failed = true;
+        rws_buffer_add(out, busy.body.bytes, busy.body.n);
+    }
+    if (a->failed) rws_buffer_add(out, "\n", 1);
+    rws_reply_release(&busy);
+    return true;
 }
 
 /* ---- what can be asked */
@@ -206,7 +239,7 @@ bool rws_answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     asking *a = begin(c, r, reply);
     if (!a) return false;
-    const rws_posterior *p = rws_warm_posterior(a->warm);
+    const rws_posterior *p = rws_opened_posterior(a->opened);
     const rws_model     *m = rws_posterior_model(p);
     rws_buffer          *out = &reply->body;
     rws_buffer_open(out, '{');
@@ -218,8 +251,7 @@ bool rws_answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
     rws_buffer_key_true(out, "exact", m->posterior != NULL);
     rws_buffer_key_number(out, "n_test", rws_posterior_config(p)->n_test);
     rws_buffer_key_number(out, "max_particles", c->limits.particles);
-    rws_buffer_key(out, "fields");
-    rws_buffer_open(out, '[');
+    rws_buffer_open_key(out, "fields", '[');
     for (int i = 0; i < a->n_fields; i++) write_field(&a->fields[i], out);
     rws_buffer_close(out, ']');
     rws_buffer_close(out, '}');
@@ -231,102 +263,84 @@ bool rws_answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
 
 static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
 {
-    rws_question *q = &a->posed.data[a->done].question;
+    rws_question *q = &a->body.data[a->done].question;
     rws_answers  *answers;
     q->stop = is_late;
     q->context = a;
     a->until = rws_clock_now() + a->core->options.max_seconds; /* the time that it waited for a thread does not count */
-    rws_status status = rws_posterior_ask(rws_warm_posterior(a->warm), q, &answers, err);
+    rws_status status = rws_posterior_ask(rws_opened_posterior(a->opened), q, &answers, err);
     if (status == RWS_STOPPED)
         rws_fail(err, status, "The question took more than %g seconds: ask with fewer particles.",
                  a->core->options.max_seconds);
-    if (status == RWS_OK) rws_answer_write(answers, &a->posed, out);
+    if (status == RWS_OK) rws_answer_write(answers, &a->body, out);
     if (status == RWS_OK) rws_answers_free(answers);
     a->done++;
     return status;
 }
 
-static void write_error(rws_buffer *out, const char *sentence)
+/* A line of many answers. A datum that the model does not understand has a line with the message. */
+static rws_status infer_line(asking *a, rws_buffer *out, rws_error *err)
 {
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "error", sentence);
-    rws_buffer_close(out, '}');
+    rws_status status = infer_one(a, out, err);
+    if (status == RWS_BAD_INPUT) {
+        write_error(out, err->text);
+        status = RWS_OK;
+    }
+    if (status == RWS_OK) rws_buffer_add(out, "\n", 1);
+    return status;
 }
 
-/* The next line of many answers. A datum that the model does not understand has a line with the sentence. */
 static bool next_answer(void *context, rws_buffer *out)
 {
-    asking   *a = context;
-    rws_error err = {""};
-    rws_reply busy = {0};
-    if (a->failed || a->done == a->posed.n_data) return false;
-    if (!begin_work(a->core, &busy)) {
-        rws_buffer_add(out, busy.body.bytes, busy.body.n);
-        rws_reply_release(&busy);
-        a->failed = true;
-    } else {
-        const rws_status status = infer_one(a, out, &err);
-        end_work(a->core);
-        a->failed = status != RWS_OK && status != RWS_BAD_INPUT;
-        if (status != RWS_OK) write_error(out, err.text);
-    }
-    rws_buffer_add(out, "\n", 1);
-    return true;
+    asking *a = context;
+    return a->done < a->body.n_data && next_lines(a, infer_line, out);
 }
 
 bool rws_answer_infer(rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    asking *a = begin_posed(c, r, RWS_POSED_INFER, reply);
+    asking *a = begin_body(c, r, RWS_BODY_INFER, reply);
     if (!a) return false;
-    if (a->posed.many) {
+    if (a->body.many) {
         reply->stream = (rws_stream){a, next_answer, end};
         return rws_reply_end(reply, "application/x-ndjson");
     }
-    rws_error err = {""};
-    bool      good = begin_work(c, reply);
-    if (good) {
-        const rws_status status = infer_one(a, &reply->body, &err);
-        end_work(c);
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
-    }
-    end(a);
-    return good && rws_reply_end(reply, "application/json");
+    return answer_once(a, infer_one, reply);
 }
 
 /* ---- sample */
 
-static int lot_of(const asking *a)
+static int batch_of(const asking *a)
 {
     double numbers = 1;
     for (int i = 0; i < a->n_fields; i++) numbers += a->fields[i].dim;
-    const int most = (int)fmin(LOT, fmax(1, MOST_NUMBERS / numbers)), left = a->posed.samples - a->done;
+    const int most = (int)fmin(BATCH, fmax(1, MOST_NUMBERS / numbers)), left = a->body.samples - a->done;
     return left < most ? left : most;
 }
 
-/* Writes samples, each followed by `after`. RWS_STOPPED if the lot ends early. */
+/* Writes samples, each followed by `after`. RWS_STOPPED if the batch ends early. */
 static rws_status write_samples(asking *a, const rws_samples *samples, const char *after, rws_buffer *out)
 {
     for (int i = 0; i < samples->n; i++) {
         if (is_idle(a)) return RWS_STOPPED;
-        rws_sample_write(rws_warm_posterior(a->warm), &samples->list[i], a->posed.listed, out);
+        rws_sample_write(rws_opened_posterior(a->opened), &samples->list[i], a->body.listed, out);
         rws_buffer_add(out, after, strlen(after));
         a->done++;
     }
     return RWS_OK;
 }
 
-/* Draws the next lot, whose seed is that of the request plus the number of the lot, and writes its samples. RWS_STOPPED if
- * the lots before have taken the time of a question, the client has gone away, or the server ends. */
-static rws_status sample_lot(asking *a, const char *after, rws_buffer *out, rws_error *err)
+/* Draws the next batch, whose seed is that of the request plus the number of the batch, and writes its samples. RWS_STOPPED if
+ * the batches before have taken the time of a question, the client has gone away, or the server ends. */
+static rws_status sample_batch(asking *a, const char *after, rws_buffer *out, rws_error *err)
 {
     rws_samples *samples;
     const double began = rws_clock_now();
     if (a->spent > a->core->options.max_seconds)
         return rws_fail(err, RWS_STOPPED,
                         "The samples took more than %g seconds, and %d of %d were drawn: ask for fewer.",
-                        a->core->options.max_seconds, a->done, a->posed.samples);
-    rws_status status = rws_posterior_sample_unless(rws_warm_posterior(a->warm), lot_of(a), a->posed.seed + a->lots++,
-                                                    is_idle, a, &samples, err);
+                        a->core->options.max_seconds, a->done, a->body.samples);
+    rws_status status = rws_posterior_sample_unless(rws_opened_posterior(a->opened), batch_of(a),
+                                                    a->body.seed + a->batches++, is_idle, a, &samples, err);
     if (status == RWS_OK) {
         status = write_samples(a, samples, after, out);
         rws_samples_free(samples);
@@ -334,77 +348,60 @@ static rws_status sample_lot(asking *a, const char *after, rws_buffer *out, rws_
     a->spent += rws_clock_now() - began;
     if (status != RWS_STOPPED) return status;
     return rws_fail(err, status, "The server is about to end, and %d of %d samples were drawn; try again later.",
-                    a->done, a->posed.samples);
+                    a->done, a->body.samples);
+}
+
+static rws_status write_all_samples(asking *a, rws_buffer *out, rws_error *err)
+{
+    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, "samples", '[');
+    RWS_TRY(sample_batch(a, "", out, err));
+    rws_buffer_print(out, "]}");
+    return RWS_OK;
+}
+
+static rws_status sample_lines(asking *a, rws_buffer *out, rws_error *err)
+{
+    return sample_batch(a, "\n", out, err);
 }
 
 static bool next_samples(void *context, rws_buffer *out)
 {
-    asking   *a = context;
-    rws_error err = {""};
-    rws_reply busy = {0};
-    if (a->failed || a->done >= a->posed.samples) return false;
-    rws_status status = RWS_STOPPED;
-    if (begin_work(a->core, &busy)) {
-        status = sample_lot(a, "\n", out, &err);
-        end_work(a->core);
-    } else snprintf(err.text, sizeof err.text, "The server has more questions than it can answer; ask again later.");
-    rws_reply_release(&busy);
-    a->failed = status != RWS_OK;
-    if (a->failed) write_error(out, err.text);
-    if (a->failed) rws_buffer_add(out, "\n", 1);
-    return true;
+    asking *a = context;
+    return a->done < a->body.samples && next_lines(a, sample_lines, out);
 }
 
 bool rws_answer_sample(rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    asking *a = begin_posed(c, r, RWS_POSED_SAMPLE, reply);
+    asking *a = begin_body(c, r, RWS_BODY_SAMPLE, reply);
     if (!a) return false;
     if (r->accept && strstr(r->accept, "application/x-ndjson")) {
         reply->stream = (rws_stream){a, next_samples, end};
         return rws_reply_end(reply, "application/x-ndjson");
     }
-    rws_error err = {""};
-    bool      good =
-        a->posed.samples <= lot_of(a) || rws_reply_fail(reply, 400,
-                                                        "More than %d samples come as lines: send the header \"Accept: "
-                                                        "application/x-ndjson\".",
-                                                        lot_of(a));
-    good = good && begin_work(c, reply);
-    if (good) {
-        rws_buffer_open(&reply->body, '{');
-        rws_buffer_key(&reply->body, "samples");
-        rws_buffer_open(&reply->body, '[');
-        const rws_status status = sample_lot(a, "", &reply->body, &err);
-        end_work(c);
-        rws_buffer_close(&reply->body, ']');
-        rws_buffer_close(&reply->body, '}');
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
-    }
+    if (a->body.samples <= batch_of(a)) return answer_once(a, write_all_samples, reply);
+    rws_reply_fail(reply, 400, "More than %d samples come as lines: send the header \"Accept: application/x-ndjson\".",
+                   batch_of(a));
     end(a);
-    return good && rws_reply_end(reply, "application/json");
+    return false;
 }
 
 /* ---- score */
 
+static rws_status write_score(asking *a, rws_buffer *out, rws_error *err)
+{
+    rws_score score;
+    RWS_TRY(rws_posterior_score(rws_opened_posterior(a->opened), &a->body.data[0].question, a->body.choices,
+                                a->body.n_choices, &score, err));
+    rws_buffer_open(out, '{');
+    rws_buffer_key_number(out, "log_p", score.log_p);
+    rws_buffer_key_number(out, "log_q", score.log_q);
+    rws_buffer_close(out, '}');
+    return RWS_OK;
+}
+
 bool rws_answer_score(rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    asking *a = begin_posed(c, r, RWS_POSED_SCORE, reply);
-    if (!a) return false;
-    rws_error err = {""};
-    rws_score score;
-    bool      good = begin_work(c, reply);
-    if (good) {
-        const rws_status status = rws_posterior_score(rws_warm_posterior(a->warm), &a->posed.data[0].question,
-                                                      a->posed.choices, a->posed.n_choices, &score, &err);
-        end_work(c);
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
-    }
-    if (good) {
-        rws_buffer_open(&reply->body, '{');
-        rws_buffer_key_number(&reply->body, "log_p", score.log_p);
-        rws_buffer_key_number(&reply->body, "log_q", score.log_q);
-        rws_buffer_close(&reply->body, '}');
-    }
-    end(a);
-    return good && rws_reply_end(reply, "application/json");
+    asking *a = begin_body(c, r, RWS_BODY_SCORE, reply);
+    return a && answer_once(a, write_score, reply);
 }

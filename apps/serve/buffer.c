@@ -26,7 +26,7 @@ bool rws_buffer_pressed(void)
 
 void rws_buffer_release(rws_buffer *b)
 {
-    held -= b->room;
+    held -= b->capacity;
     free(b->bytes);
     *b = (rws_buffer){0};
 }
@@ -35,17 +35,17 @@ void rws_buffer_release(rws_buffer *b)
 static bool grow(rws_buffer *b, size_t n)
 {
     if (b->starved) return false;
-    if (b->room - b->n > n) return true;
-    const size_t room = 2 * b->room + n + 256, more = room - b->room;
-    const bool   fits = atomic_fetch_add(&held, more) + more <= limit || room <= SMALL;
-    char        *longer = fits ? realloc(b->bytes, room) : NULL;
+    if (b->capacity - b->n > n) return true;
+    const size_t capacity = 2 * b->capacity + n + 256, more = capacity - b->capacity;
+    const bool   fits = atomic_fetch_add(&held, more) + more <= limit || capacity <= SMALL;
+    char        *longer = fits ? realloc(b->bytes, capacity) : NULL;
     b->starved = !longer;
     if (!longer) {
         held -= more;
         return false;
     }
     b->bytes = longer;
-    b->room = room;
+    b->capacity = capacity;
     return true;
 }
 
@@ -113,6 +113,12 @@ void rws_buffer_key(rws_buffer *b, const char *key)
     comma(b);
     add_quoted(b, key);
     rws_buffer_add(b, ":", 1);
+}
+
+void rws_buffer_open_key(rws_buffer *b, const char *key, char bracket)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_open(b, bracket);
 }
 
 void rws_buffer_text(rws_buffer *b, const char *text)

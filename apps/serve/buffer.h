@@ -14,7 +14,7 @@
 /* A zeroed buffer is valid and empty. */
 typedef struct {
     char  *bytes; /* followed by a zero byte; NULL while empty */
-    size_t n, room;
+    size_t n, capacity;
     bool   starved;
 } rws_buffer;
 
@@ -35,6 +35,7 @@ void rws_buffer_print(rws_buffer *b, const char *format, ...) __attribute__((for
 void rws_buffer_open(rws_buffer *b, char bracket);  /* '{' or '[' */
 void rws_buffer_close(rws_buffer *b, char bracket); /* '}' or ']'; no comma */
 void rws_buffer_key(rws_buffer *b, const char *key);
+void rws_buffer_open_key(rws_buffer *b, const char *key, char bracket); /* a key, and open */
 
 /* A text in quotation marks; NULL is null. Bytes that are not UTF-8 become U+FFFD. */
 void rws_buffer_text(rws_buffer *b, const char *text);

@@ -32,6 +32,11 @@ typedef struct {
     bool            failed;
 } store;
 
+typedef struct {
+    rws_problem *list;
+    int          n;
+} problems;
+
 struct rws_catalogue {
     pthread_rwlock_t lock;
     char           **roots; /* real paths: a given folder, or the folder of a given file */
@@ -41,12 +46,9 @@ struct rws_catalogue {
     int              n_stores, room_stores;
     rws_entry      **entries; /* sorted by name */
     int              n_entries, room_entries;
-    rws_problem     *problems;
-    int              n_problems;
-    rws_problem     *found; /* problems of the refresh that is going on */
-    int              n_found;
-    rws_problem     *away; /* problems that the last search of the folders found */
-    int              n_away;
+    problems         known;
+    problems         found; /* by the refresh that is going on */
+    problems         away;  /* found by the last search of the folders */
     int              pause; /* refreshes until the next search */
     char (*gone)[RWS_RUN_ID + 1];
     int      n_gone;
@@ -63,13 +65,21 @@ static void free_store(store *s)
     free(s);
 }
 
-static void free_problems(rws_problem *list, int n)
+static void release_problems(problems *p)
 {
-    for (int i = 0; i < n; i++) {
-        free(list[i].path);
-        free(list[i].sentence);
-    }
-    free(list);
+    for (int i = 0; i < p->n; i++) free(p->list[i].path), free(p->list[i].message);
+    free(p->list);
+    *p = (problems){0};
+}
+
+static void add_problem(problems *p, const char *path, const char *message)
+{
+    rws_problem *longer = realloc(p->list, ((size_t)p->n + 1) * sizeof *longer);
+    if (!longer) return;
+    p->list = longer;
+    const rws_problem new = {strdup(path), strdup(message)};
+    if (new.path &&new.message) p->list[p->n++] = new;
+    else free(new.path), free(new.message);
 }
 
 void rws_catalogue_free(rws_catalogue *c)
@@ -78,9 +88,9 @@ void rws_catalogue_free(rws_catalogue *c)
     for (int i = 0; i < c->n_entries; i++) rws_entry_free(c->entries[i]);
     for (int i = 0; i < c->n_stores; i++) free_store(c->stores[i]);
     for (int i = 0; i < c->n_given; i++) free(c->roots[i]), free(c->given[i]);
-    free_problems(c->problems, c->n_problems);
-    free_problems(c->found, c->n_found);
-    free_problems(c->away, c->n_away);
+    release_problems(&c->known);
+    release_problems(&c->found);
+    release_problems(&c->away);
     free(c->gone);
     free(c->entries);
     free(c->stores);
@@ -177,16 +187,6 @@ rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **ou
     return RWS_OK;
 }
 
-static void complain(rws_catalogue *c, const char *path, const char *sentence)
-{
-    rws_problem *longer = realloc(c->found, ((size_t)c->n_found + 1) * sizeof *longer);
-    if (!longer) return;
-    c->found = longer;
-    rws_problem p = {strdup(path), strdup(sentence)};
-    if (p.path && p.sentence) c->found[c->n_found++] = p;
-    else free(p.path), free(p.sentence);
-}
-
 /* ---- which stores there are. All functions below until rws_catalogue_refresh run on its thread only. */
 
 static void find_store(rws_catalogue *c, const char *path, const char *only)
@@ -225,7 +225,7 @@ static void search(rws_catalogue *c, const char *folder, int depth, int *n_folde
         const bool  is_folder = inner && stat(inner, &about) == 0 && S_ISDIR(about.st_mode);
         if (is_folder && rws_catalogue_holds(c, inner)) search(c, inner, depth + 1, n_folders);
         else if (is_folder)
-            complain(c, inner, "The link leads out of the folders that are served, and is not followed.");
+            add_problem(&c->found, inner, "The link leads out of the folders that are served, and is not followed.");
         free(inner);
     }
     if (list) closedir(list);
@@ -236,7 +236,7 @@ static void look_at(rws_catalogue *c, const char *given, int *n_folders)
 {
     struct stat about;
     if (stat(given, &about) != 0) {
-        complain(c, given, "The folder is not there any more.");
+        add_problem(&c->found, given, "The folder is not there any more.");
         return;
     }
     if (!S_ISDIR(about.st_mode)) {
@@ -341,10 +341,10 @@ typedef struct {
     int               n_shown;
     bool              any, fits; /* any: something has changed; fits: its rows are those that were written */
     rws_checksum_seen seen;
-} news;
+} update;
 
 /* Whether the entry lacks one of the points, or has another value in its place. The last evaluation is always read again. */
-static bool has_news(const rws_entry *e, const rws_points *p)
+static bool lacks_points(const rws_entry *e, const rws_points *p)
 {
     for (int i = 0; i < p->n; i++) {
         const rws_point *point = &p->list[i];
@@ -363,25 +363,26 @@ static bool has_news(const rws_entry *e, const rws_points *p)
 /* Reads in one transaction. `again`: all rows are read, because the run has begun anew or was damaged. `moved`: the run is
  * new, or its row in `runs` has changed. Rows that are taken over are checked, if the store has checksums. Returns an
  * SQLite result code. */
-static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry *e, bool again, bool moved, news *out)
+static int read_update(sqlite3 *db, int format, const rws_head *h, const rws_entry *e, bool again, bool moved,
+                       update *out)
 {
     double last = -1;
-    *out = (news){.fits = true, .seen = e && !again ? e->seen : (rws_checksum_seen){.iteration = -1}};
+    *out = (update){.fits = true, .seen = e && !again ? e->seen : (rws_checksum_seen){.iteration = -1}};
     for (int i = 0; e && i < e->n_series && !again; i++)
         if (e->series[i].n) last = fmax(last, e->series[i].iterations[e->series[i].n - 1]);
     int code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
     if (!code) code = rws_points_read(db, h->name, last, &out->points);
     if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
     if (!code && (again || out->n_shown != (e ? e->n_shown : 0))) code = rws_shots_read(db, h->name, &out->shots);
-    out->any = moved || out->n_shown != e->n_shown || has_news(e, &out->points);
+    out->any = moved || out->n_shown != e->n_shown || lacks_points(e, &out->points);
     if (!code && out->any && format > 1) code = rws_checksum_follow(db, h->name, &out->seen, &out->fits);
     /* After a failure the transaction ends when the connection is closed, so that the connection still has the message. */
     if (!code) sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     return code;
 }
 
-/* Takes the news over into the entry. Called under the lock. */
-static void take_news(const rws_catalogue *c, rws_entry *e, const rws_head *h, bool again, news *new)
+/* Takes the update over into the entry. Called under the lock. */
+static void take_update(const rws_catalogue *c, rws_entry *e, const rws_head *h, bool again, update *new)
 {
     rws_entry_take_head(e, h);
     if (again) rws_entry_free_series(e);
@@ -401,7 +402,7 @@ static void take_news(const rws_catalogue *c, rws_entry *e, const rws_head *h, b
     e->present = true;
 }
 
-static void release_news(news *new)
+static void release_update(update *new)
 {
     rws_entry leftover = {.shots = new->shots.list, .public.result.n_shots = new->shots.n};
     rws_entry_free_shots(&leftover);
@@ -419,13 +420,13 @@ static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, int format,
     const bool moved = !e || again || !same_head(e, h);
     if (e) e->present = true;
     if (!moved && rws_clock_now() - e->changed > SETTLED) return SQLITE_OK;
-    news new;
-    int code = read_news(db, format, h, e, again, moved, &new);
+    update new;
+    int code = read_update(db, format, h, e, again, moved, &new);
     pthread_rwlock_wrlock(&c->lock);
     if (!code && !e && !(e = new_entry(c, s, h, id))) code = SQLITE_NOMEM;
-    if (!code && e && new.any) take_news(c, e, h, again, &new);
+    if (!code && e && new.any) take_update(c, e, h, again, &new);
     pthread_rwlock_unlock(&c->lock);
-    release_news(&new);
+    release_update(&new);
     return code;
 }
 
@@ -471,9 +472,9 @@ static void update_store(rws_catalogue *c, store *s)
     s->failed = code != 0;
     if (code) {
         rws_store_explain(db, s->path, "read", code, &err);
-        complain(c, s->path, err.text);
+        add_problem(&c->found, s->path, err.text);
         keep_entries(c, s);
-    } else if (format == 0 && is.st_size > 0) complain(c, s->path, "The file is not a store of runs.");
+    } else if (format == 0 && is.st_size > 0) add_problem(&c->found, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = calendar(is.st_mtim);
     for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
@@ -481,7 +482,7 @@ static void update_store(rws_catalogue *c, store *s)
     sqlite3_close(db);
 }
 
-/* Adds a problem for each store with a damaged run (its rows do not fit their checksums), with the sentence of `rws runs`. */
+/* Adds a problem for each store with a damaged run (its rows do not fit their checksums), with the message of `rws runs`. */
 static void complain_of_damage(rws_catalogue *c)
 {
     for (int i = 0; i < c->n_entries; i++) {
@@ -489,13 +490,13 @@ static void complain_of_damage(rws_catalogue *c)
         rws_error        err;
         bool             named = !e->present || !e->public.damaged;
         int              n = 0;
-        for (int k = 0; k < c->n_found && !named; k++) named = strcmp(c->found[k].path, e->store) == 0;
+        for (int k = 0; k < c->found.n && !named; k++) named = strcmp(c->found.list[k].path, e->store) == 0;
         if (named) continue;
         for (int k = i; k < c->n_entries; k++)
             n += c->entries[k]->present && c->entries[k]->public.damaged && strcmp(c->entries[k]->store, e->store) == 0;
         if (rws_store_has_locks(e->store)) rws_store_blame(e->store, e->public.result.name, n, &err);
         else rws_store_explain(NULL, e->store, "read", SQLITE_CORRUPT, &err); /* it may be being written */
-        complain(c, e->store, err.text);
+        add_problem(&c->found, e->store, err.text);
     }
 }
 
@@ -584,15 +585,13 @@ static bool forget_entries(rws_catalogue *c)
 /* Puts the problems that were found in the place of the old ones; true if they differ. */
 static bool take_problems(rws_catalogue *c)
 {
-    bool same = c->n_found == c->n_problems;
-    for (int i = 0; i < c->n_found && same; i++)
-        same = strcmp(c->found[i].sentence, c->problems[i].sentence) == 0 &&
-               strcmp(c->found[i].path, c->problems[i].path) == 0;
-    free_problems(c->problems, c->n_problems);
-    c->problems = c->found;
-    c->n_problems = c->n_found;
-    c->found = NULL;
-    c->n_found = 0;
+    bool same = c->found.n == c->known.n;
+    for (int i = 0; i < c->found.n && same; i++)
+        same = strcmp(c->found.list[i].message, c->known.list[i].message) == 0 &&
+               strcmp(c->found.list[i].path, c->known.list[i].path) == 0;
+    release_problems(&c->known);
+    c->known = c->found;
+    c->found = (problems){0};
     return !same;
 }
 
@@ -605,21 +604,15 @@ static void find_stores(rws_catalogue *c)
     for (int i = 0; i < c->n_stores; i++) gone |= !exists(c->stores[i]->path);
     if (c->pause > 0 && !gone) {
         c->pause--;
-        for (int i = 0; i < c->n_away; i++) complain(c, c->away[i].path, c->away[i].sentence);
+        for (int i = 0; i < c->away.n; i++) add_problem(&c->found, c->away.list[i].path, c->away.list[i].message);
         return;
     }
     for (int i = 0; i < c->n_stores; i++) c->stores[i]->present = false;
     for (int i = 0; i < c->n_given; i++) look_at(c, c->given[i], &n_folders);
     forget_stores(c);
     c->pause = n_folders / FOLDERS_AT_ONCE;
-    free_problems(c->away, c->n_away);
-    c->away = calloc((size_t)c->n_found + 1, sizeof *c->away);
-    c->n_away = 0;
-    for (int i = 0; i < c->n_found && c->away; i++) {
-        const rws_problem copy = {strdup(c->found[i].path), strdup(c->found[i].sentence)};
-        if (copy.path && copy.sentence) c->away[c->n_away++] = copy;
-        else free(copy.path), free(copy.sentence);
-    }
+    release_problems(&c->away);
+    for (int i = 0; i < c->found.n; i++) add_problem(&c->away, c->found.list[i].path, c->found.list[i].message);
 }
 
 bool rws_catalogue_refresh(rws_catalogue *c)
@@ -675,7 +668,7 @@ const rws_listed *rws_catalogue_find(const rws_catalogue *c, const char *id)
 
 const rws_problem *rws_catalogue_problem(const rws_catalogue *c, int i)
 {
-    return i < c->n_problems ? &c->problems[i] : NULL;
+    return i < c->known.n ? &c->known.list[i] : NULL;
 }
 
 const char *rws_catalogue_gone(const rws_catalogue *c, int i)

@@ -5,7 +5,7 @@
  * for a watcher, however many there are. Any number of threads look at the runs between rws_catalogue_read and
  * rws_catalogue_done.
  *
- *     folders -> stores -> [catalogue] -> routes, news
+ *     folders -> stores -> [catalogue] -> routes, changes
  *
  * A run is named by its id, a hash of its store's path and its name, and never by a path: no request can name a file.
  * Links that lead out of the given folders are not followed.
@@ -29,7 +29,7 @@ typedef struct {
 
 /* A store or folder that cannot be read. */
 typedef struct {
-    char *path, *sentence;
+    char *path, *message;
 } rws_problem;
 
 typedef struct rws_catalogue rws_catalogue;

@@ -9,7 +9,7 @@
 #include "figure/bundle.h"
 #include "results/stats.h"
 #include "serve/core.h"
-#include "serve/thin.h"
+#include "serve/downsample.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -144,7 +144,7 @@ static void thin(group *g, int most)
 {
     int *keep = g->n > most ? malloc((size_t)most * sizeof *keep) : NULL;
     if (!keep) return;
-    const int n = rws_thin(g->x, g->median, g->n, most, keep);
+    const int n = rws_downsample(g->x, g->median, g->n, most, keep);
     double   *rows[] = {g->x, g->median, g->low, g->high, g->count};
     for (int r = 0; r < 5; r++)
         for (int i = 0; i < n; i++) rows[r][i] = rows[r][keep[i]];

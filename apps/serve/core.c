@@ -1,4 +1,4 @@
-/* core.c - the server without its sockets: its life, the files of the page, the table of routes. */
+/* core.c - the server without its sockets: its life, the files of the page, and which route answers a request. */
 #include "serve/core.h"
 
 #include "base/error.h"
@@ -27,18 +27,18 @@ rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **o
     if (!c) return rws_no_memory(err, "a server");
     c->options = *options;
     c->gate = (rws_gate){options->token, port, options->names, options->n_names, options->anywhere};
-    c->limits = (rws_posed_limits){.particles = options->max_particles,
-                                   .data = RWS_MAX_DATA,
-                                   .work = 10.0 * options->max_particles,
-                                   .samples = RWS_MAX_SAMPLES};
+    c->limits = (rws_body_limits){.particles = options->max_particles,
+                                  .data = RWS_MAX_DATA,
+                                  .work = 10.0 * options->max_particles,
+                                  .samples = RWS_MAX_SAMPLES};
     sem_init(&c->work, 0, (unsigned)options->threads);
     pthread_mutex_init(&c->drawing, NULL);
     pthread_mutex_init(&c->watching, NULL);
     if (options->max_memory) rws_buffer_limit(options->max_memory);
-    c->news = rws_news_new(milliseconds()); /* there is less than one item per second */
-    c->warm = rws_warm_set_new();
+    c->changes = rws_changes_new(milliseconds()); /* there is less than one item per second */
+    c->posteriors = rws_posteriors_new();
     c->cache = rws_reply_cache_new();
-    rws_status status = c->news && c->warm && c->cache ? RWS_OK : rws_no_memory(err, "a server");
+    rws_status status = c->changes && c->posteriors && c->cache ? RWS_OK : rws_no_memory(err, "a server");
     if (status == RWS_OK) status = rws_catalogue_new(options->folders, options->n_folders, &c->catalogue, err);
     if (status != RWS_OK) {
         rws_core_free(c);
@@ -53,8 +53,8 @@ void rws_core_free(rws_core *c)
 {
     if (!c) return;
     rws_catalogue_free(c->catalogue);
-    rws_warm_set_free(c->warm);
-    rws_news_free(c->news);
+    rws_posteriors_free(c->posteriors);
+    rws_changes_free(c->changes);
     rws_reply_cache_free(c->cache);
     pthread_mutex_destroy(&c->drawing);
     pthread_mutex_destroy(&c->watching);
@@ -64,65 +64,29 @@ void rws_core_free(rws_core *c)
 
 /* ---- the page */
 
-const rws_page_file *rws_page_find(const char *name)
+/* The file of that name; NULL if there is none. */
+static const rws_page_file *find_file(const char *name)
 {
     for (const rws_page_file *f = rws_page_files; f->name; f++)
         if (strcmp(f->name, name) == 0) return f;
     return NULL;
 }
 
-static bool send_file(const rws_page_file *f, const rws_request *r, rws_reply *reply)
+/* "/", or "/NAME" of a file of the page. */
+static bool answer_page(const rws_request *r, rws_reply *reply)
 {
-    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, f->bytes, (size_t)(f->end - f->bytes));
+    const rws_page_file *f = r->n_segments <= 1 ? find_file(r->n_segments ? r->segment[0] : "index.html") : NULL;
+    if (!f) return rws_reply_fail(reply, 404, "There is no such page.");
+    const size_t   n = (size_t)(f->end - f->bytes);
+    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, f->bytes, n);
     snprintf(reply->etag, sizeof reply->etag, "\"%016llx\"", (unsigned long long)hash);
     reply->type = f->type;
-    if (r->match && strcmp(r->match, reply->etag) == 0) {
-        reply->status = 304;
-        return true;
-    }
-    reply->fixed = f->bytes;
-    reply->n_fixed = (size_t)(f->end - f->bytes);
+    if (r->match && strcmp(r->match, reply->etag) == 0) reply->status = 304;
+    else reply->fixed = f->bytes, reply->n_fixed = n;
     return true;
 }
 
-bool rws_answer_openapi(rws_core *c, const rws_request *r, rws_reply *reply)
-{
-    (void)c;
-    return send_file(rws_page_find("openapi.json"), r, reply);
-}
-
-/* "/", or "/NAME" of a file of the page. */
-static bool answer_page(const rws_core *c, const rws_request *r, rws_reply *reply)
-{
-    const rws_page_file *f = r->n_segments <= 1 ? rws_page_find(r->n_segments ? r->segment[0] : "index.html") : NULL;
-    (void)c;
-    return f ? send_file(f, r, reply) : rws_reply_fail(reply, 404, "There is no such page.");
-}
-
 /* ---- routes */
-
-const rws_route rws_routes[] = {
-    {"GET", "/api", rws_answer_overview, false},
-    {"GET", "/api/openapi.json", rws_answer_openapi, false},
-    {"GET", "/api/runs", rws_answer_runs, true},
-    {"GET", "/api/runs/{run}", rws_answer_run, true},
-    {"GET", "/api/runs/{run}/metrics", rws_answer_metrics_of, true},
-    {"GET", "/api/runs/{run}/snapshots", rws_answer_snapshots, true},
-    {"GET", "/api/runs/{run}/pictures", rws_answer_pictures, false},
-    {"GET", "/api/runs/{run}/pictures/{iteration}", rws_answer_picture, false},
-    {"GET", "/api/runs/{run}/ask", rws_answer_askable, false},
-    {"POST", "/api/runs/{run}/infer", rws_answer_infer, false},
-    {"POST", "/api/runs/{run}/sample", rws_answer_sample, false},
-    {"POST", "/api/runs/{run}/score", rws_answer_score, false},
-    {"GET", "/api/metrics", rws_answer_metrics, true},
-    {"GET", "/api/compare", rws_answer_compare, true},
-    {"GET", "/api/compare.svg", rws_answer_compare_svg, false},
-    {"GET", "/api/compare.pdf", rws_answer_compare_pdf, false},
-    {"GET", "/api/compare.png", rws_answer_compare_png, false},
-    {"GET", "/api/compare.csv", rws_answer_compare_csv, false},
-    {"GET", "/api/events", rws_answer_events, false},
-    {0},
-};
 
 /* Whether the segments of the request are those of the path, where {…} stands for any. */
 static bool fits(const rws_request *r, const char *path)
@@ -176,7 +140,7 @@ void rws_core_answer(rws_core *c, const rws_request *r, rws_reply *reply)
         const rws_route *route = find_route(r, reply);
         if (route && route->cached) rws_core_answer_cached(c, route, r, reply);
         else if (route) route->answer(c, r, reply);
-    } else if (get) answer_page(c, r, reply);
+    } else if (get) answer_page(r, reply);
     else {
         rws_reply_fail(reply, 405, "This address takes GET.");
         reply->allow = "GET";

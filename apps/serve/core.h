@@ -1,6 +1,6 @@
 /* core.h - the server without its sockets: what the routes share.
  *
- *     request -> [core: routes] -> catalogue, posteriors, news, page -> reply
+ *     request -> [core: routes] -> catalogue, posteriors, changes, page -> reply
  *
  * Any number of threads may call rws_core_answer at once.
  */
@@ -8,11 +8,11 @@
 #define RWS_SERVE_CORE_H
 
 #include "serve/catalogue.h"
-#include "serve/news.h"
-#include "serve/question.h"
+#include "serve/changes.h"
+#include "serve/body.h"
 #include "serve/request.h"
 #include "serve/serve.h"
-#include "serve/warm.h"
+#include "serve/posteriors.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -23,10 +23,10 @@ typedef struct rws_reply_cache rws_reply_cache;
 struct rws_core {
     rws_serve_options options; /* borrowed */
     rws_gate          gate;
-    rws_posed_limits  limits;
+    rws_body_limits   limits;
     rws_catalogue    *catalogue;
-    rws_news         *news;
-    rws_warm_set     *warm;
+    rws_changes      *changes;
+    rws_posteriors   *posteriors;
     rws_reply_cache  *cache;
     sem_t             work;     /* questions that may be answered at a time */
     pthread_mutex_t   drawing;  /* one figure is drawn at a time; taken before the catalogue is read */
@@ -57,9 +57,18 @@ typedef struct {
     const char  *method, *path; /* "/api/runs/{run}" */
     rws_handler *answer;
     bool         cached; /* the reply depends on the query and the catalogue only */
+    /* For the description (routes.c). */
+    const char *id, *summary;
+    const char *query;    /* names of the arguments, which blanks part; NULL: none */
+    const char *body;     /* shape of the request's body; NULL: none */
+    const char *examples; /* of bodies, as JSON */
+    const char *type;     /* of the reply; NULL: application/json */
+    const char *shape;    /* of the reply; NULL: no JSON, or any */
+    const char *lines;    /* description of a reply that may come line by line; NULL: it does not */
 } rws_route;
 
-extern const rws_route rws_routes[]; /* ends with a NULL method */
+/* Every route, in routes.c: one that is not in it does not exist. Ends with a NULL method; a path has one method. */
+extern const rws_route rws_routes[];
 
 rws_handler rws_answer_overview, rws_answer_openapi, rws_answer_runs, rws_answer_run, rws_answer_metrics,
     rws_answer_metrics_of, rws_answer_snapshots, rws_answer_pictures, rws_answer_picture, rws_answer_compare,
@@ -87,8 +96,8 @@ const rws_listed *rws_core_run(const rws_core *c, const rws_request *r, rws_repl
 /* A run as an object with its configuration, last values and warnings. */
 void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
 
-/* Sentences about a run that a person should see, as an array of {"kind", "sentence"}. */
-void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+/* The warnings about a run, as an array of {"kind", "sentence"}. */
+void rws_warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
 
 /* The key "problems" with an array of {"path", "sentence"}. */
 void rws_problems_write(const rws_core *c, rws_buffer *out);

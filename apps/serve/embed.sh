@@ -13,7 +13,6 @@ for file; do
     *.html) type='text/html; charset=utf-8' ;;
     *.js) type='text/javascript; charset=utf-8' ;;
     *.css) type='text/css; charset=utf-8' ;;
-    *.json) type='application/json' ;;
     *.svg) type='image/svg+xml' ;;
     *) echo "embed.sh: no content type for $file" >&2; exit 1 ;;
     esac

@@ -16,21 +16,19 @@ void rws_core_refresh(rws_core *c)
     const uint64_t serial = rws_catalogue_serial(c->catalogue);
     rws_buffer_open(&text, '{');
     rws_buffer_key_number(&text, "serial", (double)serial);
-    rws_buffer_key(&text, "runs");
-    rws_buffer_open(&text, '[');
+    rws_buffer_open_key(&text, "runs", '[');
     for (int i = 0; i < rws_catalogue_n(c->catalogue); i++)
         if (rws_catalogue_at(c->catalogue, i)->serial == serial)
             rws_listed_write(c, rws_catalogue_at(c->catalogue, i), &text);
     rws_buffer_close(&text, ']');
-    rws_buffer_key(&text, "gone");
-    rws_buffer_open(&text, '[');
+    rws_buffer_open_key(&text, "gone", '[');
     for (int i = 0; rws_catalogue_gone(c->catalogue, i); i++)
         rws_buffer_text(&text, rws_catalogue_gone(c->catalogue, i));
     rws_buffer_close(&text, ']');
     rws_problems_write(c, &text);
     rws_buffer_close(&text, '}');
     rws_catalogue_done(c->catalogue);
-    rws_news_publish(c->news, text.starved ? NULL : text.bytes);
+    rws_changes_publish(c->changes, text.starved ? NULL : text.bytes);
     rws_buffer_release(&text);
 }
 
@@ -52,13 +50,13 @@ static bool next_event(void *context, rws_buffer *out)
         rws_buffer_print(out, "retry: 1000\n\n");
         return true;
     }
-    switch (rws_news_wait(w->core->news, w->after, HEARTBEAT, &number, &text)) {
-    case RWS_NEWS_OVER: return false;
-    case RWS_NEWS_NONE: rws_buffer_print(out, ": still here\n\n"); return true;
-    case RWS_NEWS_MISSED:
+    switch (rws_changes_wait(w->core->changes, w->after, HEARTBEAT, &number, &text)) {
+    case RWS_CHANGES_OVER: return false;
+    case RWS_CHANGES_NONE: rws_buffer_print(out, ": still here\n\n"); return true;
+    case RWS_CHANGES_MISSED:
         rws_buffer_print(out, "id: %llu\nevent: reset\ndata: {}\n\n", (unsigned long long)number);
         break;
-    case RWS_NEWS_ITEM:
+    case RWS_CHANGES_ITEM:
         rws_buffer_print(out, "id: %llu\nevent: runs\ndata: %s\n\n", (unsigned long long)number, text);
         free(text);
     }
@@ -72,10 +70,10 @@ static bool add_watcher(rws_core *c, uint64_t from)
     int same = 0;
     pthread_mutex_lock(&c->watching);
     for (int i = 0; i < c->n_watchers; i++) same += c->watchers[i] == from;
-    const bool room = c->n_watchers < RWS_MAX_WATCHERS && same < RWS_WATCHERS_FROM_ONE;
-    if (room) c->watchers[c->n_watchers++] = from;
+    const bool fits = c->n_watchers < RWS_MAX_WATCHERS && same < RWS_WATCHERS_FROM_ONE;
+    if (fits) c->watchers[c->n_watchers++] = from;
     pthread_mutex_unlock(&c->watching);
-    return room;
+    return fits;
 }
 
 static void remove_watcher(rws_core *c, uint64_t from)
@@ -97,18 +95,19 @@ static void end_watching(void *context)
 bool rws_answer_events(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     const char *after = r->last_event ? r->last_event : rws_request_argument(r, "after");
-    const bool  room = add_watcher(c, r->from);
-    watching   *w = room && !c->draining ? calloc(1, sizeof *w) : NULL;
+    const bool  fits = add_watcher(c, r->from);
+    watching   *w = fits && !c->draining ? calloc(1, sizeof *w) : NULL;
     if (!w) {
-        if (room) remove_watcher(c, r->from);
+        if (fits) remove_watcher(c, r->from);
         reply->retry = true;
         return rws_reply_fail(reply, 503, "%s",
-                              !room         ? "There are too many watchers; try again later."
+                              !fits         ? "There are too many watchers; try again later."
                               : c->draining ? "The server is about to end; try again later."
                                             : "There is no memory for this reply.");
     }
-    *w = (watching){.core = c, .from = r->from, .after = after ? strtoull(after, NULL, 10) : rws_news_latest(c->news)};
-    if (w->after > rws_news_latest(c->news))
+    *w = (watching){
+        .core = c, .from = r->from, .after = after ? strtoull(after, NULL, 10) : rws_changes_latest(c->changes)};
+    if (w->after > rws_changes_latest(c->changes))
         w->after = UINT64_MAX; /* a number of another server: the watcher starts over */
     reply->stream = (rws_stream){w, next_event, end_watching};
     return rws_reply_end(reply, "text/event-stream");

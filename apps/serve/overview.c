@@ -15,8 +15,7 @@ static void write_colour(const rws_colour *colour, rws_buffer *out)
 
 static void write_styles(rws_buffer *out)
 {
-    rws_buffer_key(out, "methods");
-    rws_buffer_open(out, '[');
+    rws_buffer_open_key(out, "methods", '[');
     for (const rws_style *s = rws_styles; s->method; s++) {
         rws_buffer_open(out, '{');
         rws_buffer_key_text(out, "method", s->method);
@@ -33,12 +32,10 @@ static void write_styles(rws_buffer *out)
 /* What the metrics of the models that are built in mean. */
 static void write_models(rws_buffer *out)
 {
-    rws_buffer_key(out, "models");
-    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, "models", '{');
     for (int i = 0; rws_model_at(i); i++) {
         const rws_model *m = rws_model_at(i);
-        rws_buffer_key(out, m->name);
-        rws_buffer_open(out, '{');
+        rws_buffer_open_key(out, m->name, '{');
         for (const rws_metric *metric = m->metrics; metric && metric->name; metric++) {
             rws_buffer_key_text(out, metric->name, metric->help);
         }
@@ -61,8 +58,7 @@ static void write_limits(const rws_core *c, rws_buffer *out)
                   {"seconds", c->options.max_seconds},
                   {"connections", RWS_MAX_CONNECTIONS},
                   {"watchers", RWS_MAX_WATCHERS}};
-    rws_buffer_key(out, "limits");
-    rws_buffer_open(out, '{');
+    rws_buffer_open_key(out, "limits", '{');
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         rws_buffer_key_number(out, limits[i].name, limits[i].value);
     }
@@ -75,12 +71,10 @@ bool rws_answer_overview(rws_core *c, const rws_request *r, rws_reply *reply)
     (void)r;
     rws_buffer_open(out, '{');
     rws_buffer_key_text(out, "version", RWS_VERSION_STRING);
-    rws_buffer_key(out, "folders");
-    rws_buffer_open(out, '[');
+    rws_buffer_open_key(out, "folders", '[');
     for (int i = 0; i < c->options.n_folders; i++) rws_buffer_text(out, c->options.folders[i]);
     rws_buffer_close(out, ']');
-    rws_buffer_key(out, "routes");
-    rws_buffer_open(out, '[');
+    rws_buffer_open_key(out, "routes", '[');
     for (const rws_route *route = rws_routes; route->method; route++) {
         char text[128];
         snprintf(text, sizeof text, "%s %s", route->method, route->path);

@@ -12,7 +12,4 @@ typedef struct {
 /* Every file, the last has name NULL. index.html is the page itself. */
 extern const rws_page_file rws_page_files[];
 
-/* The file of that name; NULL if there is none. */
-const rws_page_file *rws_page_find(const char *name);
-
 #endif

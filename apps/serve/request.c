@@ -32,13 +32,13 @@ bool rws_request_path(rws_request *r, const char *path)
 /* ---- host, origin, token */
 
 /* Cuts "[::1]:80" or "name:80" into name and port. False if it is neither. The name has no brackets. */
-static bool cut_host(const char *host, char *name, size_t room, long *port)
+static bool cut_host(const char *host, char *name, size_t size, long *port)
 {
     const bool   brackets = host[0] == '[';
     const size_t n = strcspn(host + brackets, brackets ? "]" : ":");
     const char  *rest = host + brackets + n;
     char        *end;
-    if (n == 0 || n >= room || (brackets && *rest++ != ']')) return false;
+    if (n == 0 || n >= size || (brackets && *rest++ != ']')) return false;
     memcpy(name, host + brackets, n);
     name[n] = '\0';
     *port = 80;
@@ -83,7 +83,7 @@ bool rws_token_equal(const char *token, const char *given)
 }
 
 /* The token of the cookie, cut out into `out`; NULL if there is none. */
-static const char *cookie_token(const char *cookie, char *out, size_t room)
+static const char *cookie_token(const char *cookie, char *out, size_t size)
 {
     static const char name[] = "rws-token=";
     for (const char *at = cookie; at; at = strchr(at, ';')) {
@@ -94,7 +94,7 @@ static const char *cookie_token(const char *cookie, char *out, size_t room)
         }
         at += sizeof name - 1;
         const size_t n = strcspn(at, "; ");
-        if (n >= room) return NULL;
+        if (n >= size) return NULL;
         memcpy(out, at, n);
         out[n] = '\0';
         return out;
@@ -104,11 +104,11 @@ static const char *cookie_token(const char *cookie, char *out, size_t room)
 
 bool rws_gate_token(const rws_gate *g, const rws_request *r)
 {
-    char        room[128];
+    char        cookie[128];
     const char *given = NULL;
     if (!g->token) return true;
     if (r->authorization && strncasecmp(r->authorization, "Bearer ", 7) == 0) given = r->authorization + 7;
-    else if (r->cookie) given = cookie_token(r->cookie, room, sizeof room);
+    else if (r->cookie) given = cookie_token(r->cookie, cookie, sizeof cookie);
     return given && rws_token_equal(g->token, given);
 }
 
@@ -131,9 +131,8 @@ bool rws_gate_pass(const rws_gate *g, const rws_request *r, rws_reply *reply)
         return rws_reply_fail(reply, 421,
                               "The Host header does not name this server. Use the address that rws serve "
                               "printed; a further name needs --host NAME.");
-    if (r->origin && !same_origin(r->origin, r->host))
-        return rws_reply_fail(reply, 403, "Pages of other sites cannot use this server.");
-    if (post && r->site && strcmp(r->site, "same-origin") != 0 && strcmp(r->site, "none") != 0)
+    const bool other = post && r->site && strcmp(r->site, "same-origin") != 0 && strcmp(r->site, "none") != 0;
+    if (other || (r->origin && !same_origin(r->origin, r->host)))
         return rws_reply_fail(reply, 403, "Pages of other sites cannot use this server.");
     if (!rws_gate_token(g, r))
         return rws_reply_fail(reply, 401,
@@ -169,14 +168,14 @@ bool rws_request_count(const rws_request *r, const char *name, double least, dou
 
 bool rws_reply_fail(rws_reply *reply, int status, const char *format, ...)
 {
-    char    sentence[sizeof(rws_error) + 512];
+    char    message[sizeof(rws_error) + 512];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
     rws_buffer_release(&reply->body);
     rws_buffer_open(&reply->body, '{');
-    rws_buffer_key_text(&reply->body, "error", sentence);
+    rws_buffer_key_text(&reply->body, "error", message);
     rws_buffer_close(&reply->body, '}');
     reply->status = status;
     reply->type = "application/json";

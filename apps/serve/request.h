@@ -104,7 +104,7 @@ bool rws_request_count(const rws_request *r, const char *name, double least, dou
 
 /* ---- replies */
 
-/* {"error": sentence}; returns false, for `return rws_reply_fail(…)`. */
+/* {"error": message}; returns false, for `return rws_reply_fail(…)`. */
 bool rws_reply_fail(rws_reply *reply, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The reply to a status of the library: 400, 500 (broken), 503 (stopped or no memory). */

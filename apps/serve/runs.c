@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "figure/style.h"
 #include "serve/core.h"
-#include "serve/thin.h"
+#include "serve/downsample.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -96,7 +96,7 @@ static void write_spark(const rws_result *r, rws_buffer *out)
     const rws_history *h = rws_result_history(r, "log_evidence");
     int                keep[SPARK];
     if (!h && r->n_histories) h = &r->histories[0];
-    const int n = h ? rws_thin(h->iterations, h->values, h->n, SPARK, keep) : 0;
+    const int n = h ? rws_downsample(h->iterations, h->values, h->n, SPARK, keep) : 0;
     rws_buffer_key(out, "spark");
     rws_buffer_open(out, '{');
     rws_buffer_key_text(out, "metric", h ? h->metric : NULL);
@@ -147,7 +147,7 @@ void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
     rws_buffer_close(out, '}');
     write_spark(r, out);
     rws_buffer_key(out, "warnings");
-    rws_concerns_write(c, run, out);
+    rws_warnings_write(c, run, out);
     rws_buffer_close(out, '}');
 }
 
@@ -158,7 +158,7 @@ void rws_problems_write(const rws_core *c, rws_buffer *out)
     for (int i = 0; rws_catalogue_problem(c->catalogue, i); i++) {
         rws_buffer_open(out, '{');
         rws_buffer_key_text(out, "path", rws_catalogue_problem(c->catalogue, i)->path);
-        rws_buffer_key_text(out, "sentence", rws_catalogue_problem(c->catalogue, i)->sentence);
+        rws_buffer_key_text(out, "sentence", rws_catalogue_problem(c->catalogue, i)->message);
         rws_buffer_close(out, '}');
     }
     rws_buffer_close(out, ']');
@@ -174,7 +174,7 @@ bool rws_answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
     if (good) {
         rws_buffer_open(out, '{');
         rws_buffer_key_number(out, "serial", (double)rws_catalogue_serial(c->catalogue));
-        rws_buffer_key_number(out, "event", (double)rws_news_latest(c->news));
+        rws_buffer_key_number(out, "event", (double)rws_changes_latest(c->changes));
         rws_buffer_key(out, "runs");
         rws_buffer_open(out, '[');
         for (int i = 0; i < n; i++) rws_listed_write(c, runs[i], out);
@@ -223,7 +223,7 @@ static void write_history(const rws_history *h, const wanted *w, int *keep, rws_
 {
     int first = 0;
     while (first < h->n && h->iterations[first] <= w->since) first++;
-    const int n = rws_thin(h->iterations + first, h->values + first, h->n - first, (int)w->points, keep);
+    const int n = rws_downsample(h->iterations + first, h->values + first, h->n - first, (int)w->points, keep);
     rws_buffer_open(out, '{');
     rws_buffer_key_text(out, "name", h->metric);
     rws_buffer_key_number(out, "n", h->n - first);

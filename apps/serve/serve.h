@@ -1,4 +1,4 @@
-/* serve.h - the room's door: a server of runs over HTTP.
+/* serve.h - a server of runs over HTTP.
  *
  * Shows runs, compares them and asks them, as a page and as JSON (docs/serve.md). It prints nothing; the command line
  * makes the socket known and waits for signals.
@@ -27,7 +27,7 @@ typedef struct {
 } rws_serve_options;
 
 /* A socket that listens on a numeric address ("127.0.0.1", "::", "0.0.0.0") and port; port 0 is any that is free, and
- * *port becomes the port. RWS_BAD_INPUT with a sentence if it is taken or the address is not this machine's. */
+ * *port becomes the port. RWS_BAD_INPUT with a message if it is taken or the address is not this machine's. */
 rws_status rws_serve_listen(const char *address, int *port, int *socket, rws_error *err)
     __attribute__((warn_unused_result));
 

@@ -28,7 +28,7 @@ enum { BLOCK = 16 * 1024, STACK = 4 << 20 };
 #define MEMORY_SECONDS 10.0 /* that an answer waits for memory which clients hold */
 
 /* A connection: what it is doing, and since when. */
-typedef struct wire {
+typedef struct peer {
     int          socket;
     bool         sending, streaming;
     bool         refused; /* one beyond RWS_MAX_CONNECTIONS */
@@ -36,18 +36,18 @@ typedef struct wire {
     double       since;
     size_t       holds; /* bytes in memory that the client is to take */
     double       moved; /* when it took the last block of them */
-    struct wire *next, *before;
-} wire;
+    struct peer *next;
+} peer;
 
 struct rws_server {
     rws_core          *core;
     struct MHD_Daemon *daemon;
     pthread_t          watcher;
     bool               watching;
-    pthread_mutex_t    lock; /* protects `links` and `over` */
+    pthread_mutex_t    lock; /* protects `peers` and `over` */
     pthread_cond_t     wake;
-    wire              *links;
-    int                n_links;
+    peer              *peers;
+    int                n_peers;
     bool               over;
 };
 
@@ -104,30 +104,27 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
     pthread_mutex_lock(&s->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        wire                           *l = calloc(1, sizeof *l);
+        peer                           *l = calloc(1, sizeof *l);
         *own = l;
         if (l && info) {
-            *l = (wire){.socket = info->connect_fd,
-                        .refused = s->n_links++ >= RWS_MAX_CONNECTIONS,
+            *l = (peer){.socket = info->connect_fd,
+                        .refused = s->n_peers++ >= RWS_MAX_CONNECTIONS,
                         .from = address_of(connection),
                         .since = rws_clock_now(),
-                        .next = s->links};
-            if (s->links) s->links->before = l;
-            s->links = l;
+                        .next = s->peers};
+            s->peers = l;
         }
     } else if (*own) {
-        wire *l = *own;
-        s->n_links -= l->before || s->links == l;
-        if (l->next) l->next->before = l->before;
-        if (l->before) l->before->next = l->next;
-        else if (s->links == l) s->links = l->next;
-        free(l);
+        peer **at = &s->peers;
+        while (*at && *at != *own) at = &(*at)->next;
+        if (*at) *at = (*at)->next, s->n_peers--;
+        free(*own);
         *own = NULL;
     }
     pthread_mutex_unlock(&s->lock);
 }
 
-static wire *wire_of(struct MHD_Connection *connection)
+static peer *peer_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
@@ -135,7 +132,7 @@ static wire *wire_of(struct MHD_Connection *connection)
 
 static void note_phase(rws_server *s, struct MHD_Connection *connection, bool sending, bool streaming)
 {
-    wire *l = wire_of(connection);
+    peer *l = peer_of(connection);
     if (!l) return;
     pthread_mutex_lock(&s->lock);
     l->sending = sending;
@@ -148,7 +145,7 @@ static void note_phase(rws_server *s, struct MHD_Connection *connection, bool se
 /* The client takes the next block of `holds` bytes in memory. */
 static void note_block(rws_server *s, struct MHD_Connection *connection, size_t holds)
 {
-    wire *l = wire_of(connection);
+    peer *l = peer_of(connection);
     if (!l) return;
     pthread_mutex_lock(&s->lock);
     l->holds = holds;
@@ -163,7 +160,7 @@ static void cut_slow(rws_server *s)
     const double now = rws_clock_now(), compute = s->core->options.max_seconds;
     const bool   pressed = rws_buffer_pressed();
     pthread_mutex_lock(&s->lock);
-    for (wire *l = s->links; l; l = l->next) {
+    for (peer *l = s->peers; l; l = l->next) {
         const double limit = l->sending ? RWS_SEND_SECONDS + 2 * compute : RWS_RECEIVE_SECONDS;
         const bool   stalls = pressed && l->holds > BLOCK && now - l->moved > STALL_SECONDS;
         if ((!l->streaming && now - l->since > limit) || stalls) shutdown(l->socket, SHUT_RDWR);
@@ -199,11 +196,11 @@ typedef struct {
     bool        begun, bad_path, bad_query, bad_hosts;
     bool too_large, hopeless; /* a body that is too large is read to its end, unless it is hopeless: a client that
                                         is cut off while it sends would not see the reply */
-} receiving;
+} incoming;
 
 static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
 {
-    receiving *in = context;
+    incoming *in = context;
     (void)kind;
     in->bad_query |= in->request.n_arguments == RWS_MAX_ARGUMENTS;
     if (in->request.n_arguments < RWS_MAX_ARGUMENTS)
@@ -215,7 +212,7 @@ static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, cons
 static enum MHD_Result check_argument(void *context, enum MHD_ValueKind kind, const char *key, size_t n_key,
                                       const char *value, size_t n_value)
 {
-    receiving *in = context;
+    incoming *in = context;
     (void)kind;
     in->bad_query |= !key || strlen(key) != n_key || (value && strlen(value) != n_value);
     return MHD_YES;
@@ -238,14 +235,14 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const 
  * follows. */
 static void *note_address(void *context, const char *address, struct MHD_Connection *connection)
 {
-    receiving *in = calloc(1, sizeof *in);
+    incoming *in = calloc(1, sizeof *in);
     (void)context;
     (void)connection;
     if (in) in->bad_path = strstr(address, "%00") != NULL;
     return in;
 }
 
-static void receive(receiving *in, struct MHD_Connection *connection, const char *url, const char *method)
+static void receive(incoming *in, struct MHD_Connection *connection, const char *url, const char *method)
 {
     rws_request *r = &in->request;
     in->begun = true;
@@ -281,7 +278,7 @@ typedef struct {
     rws_stream             stream;
     rws_buffer             piece;
     size_t                 sent;
-} flowing;
+} outgoing;
 
 /* Waits while clients hold more than half of the memory for answers: soon they have read, or are cut off. */
 static void await_memory(const rws_server *s)
@@ -290,9 +287,9 @@ static void await_memory(const rws_server *s)
     while (rws_buffer_pressed() && !s->core->draining && rws_clock_now() < until) usleep(20000);
 }
 
-static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
+static ssize_t flow(void *context, uint64_t at, char *out, size_t size)
 {
-    flowing *f = context;
+    outgoing *f = context;
     (void)at;
     if (f->sent == f->piece.n) {
         if (!f->stream.next) return MHD_CONTENT_READER_END_OF_STREAM;
@@ -303,8 +300,8 @@ static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
         if (!f->stream.next(f->stream.context, &f->piece)) return MHD_CONTENT_READER_END_OF_STREAM;
         if (f->piece.starved) return MHD_CONTENT_READER_END_WITH_ERROR;
     }
-    note_block(f->server, f->connection, f->piece.room);
-    const size_t left = f->piece.n - f->sent, n = left < room ? left : room;
+    note_block(f->server, f->connection, f->piece.capacity);
+    const size_t left = f->piece.n - f->sent, n = left < size ? left : size;
     memcpy(out, f->piece.bytes + f->sent, n);
     f->sent += n;
     return (ssize_t)n;
@@ -312,7 +309,7 @@ static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
 
 static void end_flow(void *context)
 {
-    flowing *f = context;
+    outgoing *f = context;
     if (f->stream.free) f->stream.free(f->stream.context);
     rws_buffer_release(&f->piece);
     free(f);
@@ -323,9 +320,9 @@ static struct MHD_Response *make_response(rws_server *s, struct MHD_Connection *
 {
     if (!reply->stream.next && !reply->body.n)
         return MHD_create_response_from_buffer(reply->n_fixed, (void *)reply->fixed, MHD_RESPMEM_PERSISTENT);
-    flowing *f = calloc(1, sizeof *f);
+    outgoing *f = calloc(1, sizeof *f);
     if (!f) return NULL;
-    *f = (flowing){
+    *f = (outgoing){
         .server = s, .connection = connection, .events = events, .stream = reply->stream, .piece = reply->body};
     const uint64_t size = reply->stream.next ? MHD_SIZE_UNKNOWN : reply->body.n;
     reply->stream = (rws_stream){0};
@@ -400,7 +397,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
                               const char *version, const char *part, size_t *n_part, void **own)
 {
     rws_server *s = context;
-    receiving  *in = *own;
+    incoming   *in = *own;
     rws_reply   reply = {0};
     (void)version;
     if (!in) return MHD_NO; /* no memory */
@@ -420,7 +417,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     in->request.n_body = in->body.n;
     in->request.gone = is_gone;
     in->request.client = connection;
-    const wire *l = wire_of(connection);
+    const peer *l = peer_of(connection);
     in->request.from = l ? l->from : 0;
     note_phase(s, connection, true, false);
     await_memory(s);
@@ -437,7 +434,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 
 static void complete(void *context, struct MHD_Connection *connection, void **own, enum MHD_RequestTerminationCode code)
 {
-    receiving *in = *own;
+    incoming *in = *own;
     (void)code;
     note_phase(context, connection, false, false);
     if (in) rws_buffer_release(&in->body);
@@ -502,11 +499,11 @@ void rws_server_drain(rws_server *s, double seconds)
     const double until = rws_clock_now() + seconds;
     s->core->draining = true;
     MHD_quiesce_daemon(s->daemon); /* the socket stays open, and is the caller's */
-    rws_news_end(s->core->news);
+    rws_changes_end(s->core->changes);
     for (bool busy = true; busy && rws_clock_now() < until;) {
         busy = false;
         pthread_mutex_lock(&s->lock);
-        for (const wire *l = s->links; l && !busy; l = l->next) busy = l->sending;
+        for (const peer *l = s->peers; l && !busy; l = l->next) busy = l->sending;
         pthread_mutex_unlock(&s->lock);
         if (busy) usleep(20000);
     }
@@ -516,7 +513,7 @@ void rws_server_free(rws_server *s)
 {
     if (!s) return;
     pthread_mutex_lock(&s->lock);
-    for (const wire *l = s->links; l; l = l->next) shutdown(l->socket, SHUT_RDWR);
+    for (const peer *l = s->peers; l; l = l->next) shutdown(l->socket, SHUT_RDWR);
     pthread_mutex_unlock(&s->lock);
     MHD_stop_daemon(s->daemon);
     free_server(s);

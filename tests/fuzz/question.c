@@ -1,6 +1,6 @@
 /* question.c - libFuzzer harness for the JSON bodies of rws serve: whatever the bytes, they are refused with a sentence, or
  * every datum has finite numbers for every field, and every limit holds. The first byte chooses the kind of question. */
-#include "serve/question.h"
+#include "serve/body.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@ static const rws_field fields[] = {
     {.name = "picture", .dim = 9},
     {.name = "steps", .dim = 9, .item = 2, .most = 4},
 };
-static const rws_posed_limits limits = {.particles = 1000, .data = 20, .work = 5000, .samples = 100};
+static const rws_body_limits limits = {.particles = 1000, .data = 20, .work = 5000, .samples = 100};
 
-static void check_datum(const rws_posed_datum *d)
+static void check_datum(const rws_body_datum *d)
 {
     const rws_question *q = &d->question;
     const int           ways = (q->text != NULL) + (q->picture != NULL) + (q->fields != NULL);
@@ -31,10 +31,10 @@ static void check_datum(const rws_posed_datum *d)
     }
 }
 
-static void check(const rws_posed *p, rws_posed_kind kind)
+static void check(const rws_body *p, rws_body_kind kind)
 {
     if (p->samples < 1 || p->samples > limits.samples || p->top < 0) abort();
-    if (kind == RWS_POSED_SAMPLE) return;
+    if (kind == RWS_BODY_SAMPLE) return;
     if (p->n_data < 1 || p->n_data > limits.data || (double)p->n_data * p->particles > limits.work) abort();
     for (int i = 0; i < p->n_data; i++) check_datum(&p->data[i]);
     for (int i = 0; i < p->n_choices; i++)
@@ -45,12 +45,12 @@ static void check(const rws_posed *p, rws_posed_kind kind)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) return 0;
-    const rws_posed_kind kind = (rws_posed_kind)(data[0] % 3);
-    rws_error            err = {""};
-    rws_posed            posed;
-    if (rws_posed_read((const char *)data + 1, size - 1, kind, fields, 4, &limits, &posed, &err) == RWS_OK)
+    const rws_body_kind kind = (rws_body_kind)(data[0] % 3);
+    rws_error           err = {""};
+    rws_body            posed;
+    if (rws_body_read((const char *)data + 1, size - 1, kind, fields, 4, &limits, &posed, &err) == RWS_OK)
         check(&posed, kind);
     else if (err.text[0] == '\0' || !strchr(".?}", err.text[strlen(err.text) - 1])) abort();
-    rws_posed_release(&posed);
+    rws_body_release(&posed);
     return 0;
 }

@@ -1,7 +1,8 @@
 // answers.js - what a run answers: evidence, trees, pictures, the distribution of every choice and number.
 
-import { h, number, share, plural } from "./text.js";
-import { drawTree, drawBars, drawPicture } from "./drawings.js";
+import { h } from "./dom.js";
+import { number, share, plural } from "./text.js";
+import { colourKey, drawTree, drawBars, drawPicture } from "./drawings.js";
 
 // The side of a square picture of n pixels; 0 if it is none.
 export const square = n => {
@@ -12,10 +13,9 @@ export const square = n => {
 export const lists = value => (Array.isArray(value) ? (Array.isArray(value[0]) ? value : [value]) : []);
 
 function evidence(answer) {
-  const item = (name, value, title) => h("div", { title: title || null }, h("dt", {}, name), h("dd", {}, value));
+  const item = (name, value, title) => h("div", { title: title || null }, h("dt", name), h("dd", value));
   return h(
-    "dl",
-    { class: "evidence" },
+    "dl.evidence",
     item(
       "log p(x)",
       answer.log_evidence === null ? "−∞" : number(answer.log_evidence, 5),
@@ -42,25 +42,21 @@ function doubt(answer) {
   const worth = answer.ess * answer.particles;
   if (answer.log_evidence === null)
     return h(
-      "p",
-      { class: "banner" },
+      "p.banner",
       "Every particle is impossible: the model cannot make this datum, or the guide does not find how. Ask with more particles.",
     );
   return worth < 30 && answer.particles > 1
     ? h(
-        "p",
-        { class: "banner" },
+        "p.banner",
         `The answer rests on about ${plural(Math.max(1, Math.round(worth)), "particle")}: ask with more of them, or train longer.`,
       )
     : null;
 }
 
 function probabilities(answer) {
-  const row = (name, value, title) =>
-    value === undefined ? null : [h("dt", { title }, name), h("dd", {}, share(value))];
+  const row = (name, value, title) => (value === undefined ? null : [h("dt", { title }, name), h("dd", share(value))]);
   return h(
-    "dl",
-    { class: "three" },
+    "dl.three",
     row("posterior", answer.posterior, "by importance weights"),
     row("exact", answer.exact, "by the exact parser"),
     row("guide", answer.guide, "share of the guide's particles"),
@@ -76,31 +72,24 @@ function treeAnswers(answer, colour, sentence) {
   const rest = answer.answers.filter(a => !shown.includes(a)).reduce((sum, a) => sum + a.guide, 0);
   return [
     answer.exact_log_evidence === null
-      ? h("p", { class: "banner" }, "This sentence is impossible under the model. The guide proposes:")
+      ? h("p.banner", "This sentence is impossible under the model. The guide proposes:")
       : null,
     h(
-      "div",
-      { class: "trees" },
+      "div.trees",
       shown.map((a, i) =>
         h(
-          "figure",
-          { class: "tree-card" + (i === 0 ? " best" : "") },
+          "figure.tree-card" + (i === 0 ? ".best" : ""),
           h(
             "figcaption",
-            {},
             probabilities(a),
-            a.reports.sentence && a.reports.sentence !== words ? h("p", { class: "quiet" }, a.reports.sentence) : null,
+            a.reports.sentence && a.reports.sentence !== words ? h("p.quiet", a.reports.sentence) : null,
           ),
           drawTree(a.reports.tree, colour),
         ),
       ),
     ),
     rest > 0
-      ? h(
-          "p",
-          { class: "quiet" },
-          `${share(rest)} of the guide's particles are other trees, which are impossible or less probable.`,
-        )
+      ? h("p.quiet", `${share(rest)} of the guide's particles are other trees, which are impossible or less probable.`)
       : null,
   ];
 }
@@ -112,18 +101,11 @@ function marginals(answer, colour) {
   const list = (answer.marginals || []).filter(m => m.posterior > 0.0005 || m.guide > 0.0005);
   const name = m => (m.site ?? m.report) + (m.visit ? ` (visit ${m.visit})` : "");
   return h(
-    "div",
-    { class: "marginals" },
+    "div.marginals",
     list.slice(0, 24).map(m =>
       h(
-        "section",
-        { class: "marginal" },
-        h(
-          "h3",
-          {},
-          name(m),
-          m.posterior < 0.9995 ? h("small", {}, ` visited with probability ${share(m.posterior)}`) : null,
-        ),
+        "section.marginal",
+        h("h3", name(m), m.posterior < 0.9995 ? h("small", ` visited with probability ${share(m.posterior)}`) : null),
         isWhole(m)
           ? drawBars(
               m.values
@@ -137,38 +119,28 @@ function marginals(answer, colour) {
                 })),
               1,
             )
-          : h("p", {}, m.mean.map((x, i) => `${number(x, 3)} ± ${number(m.sd[i], 2)}`).join(", ")),
+          : h("p", m.mean.map((x, i) => `${number(x, 3)} ± ${number(m.sd[i], 2)}`).join(", ")),
       ),
     ),
     list.some(isWhole)
-      ? h(
-          "p",
-          { class: "bar-key" },
-          [
-            ["posterior", colour],
-            ["guide", "var(--faint)"],
-          ].map(([n, c]) => {
-            const dot = h("i");
-            dot.style.background = c;
-            return h("span", {}, dot, n);
-          }),
-        )
+      ? colourKey([
+          ["posterior", colour],
+          ["guide", "var(--faint)"],
+        ])
       : null,
   );
 }
 
 function pictureAnswers(answer, side) {
   return h(
-    "div",
-    { class: "pictures" },
+    "div.pictures",
     answer.answers
       .slice(0, 4)
       .map((a, i) =>
         h(
-          "figure",
-          { class: i === 0 ? "best" : null },
+          i === 0 ? "figure.best" : "figure",
           drawPicture(a.reports.picture, side, lists(a.reports.where), "what the model makes of it"),
-          h("figcaption", {}, i === 0 ? "most probable, " : "", share(a.posterior)),
+          h("figcaption", i === 0 ? "most probable, " : "", share(a.posterior)),
         ),
       ),
   );
@@ -181,27 +153,26 @@ function pictureParts(answer, best, side, colour, drawnHere) {
     row.prepend(
       h(
         "figure",
-        {},
         drawPicture(best.reports.seen, side, lists(best.reports.where), "the datum"),
-        h("figcaption", {}, "the datum"),
+        h("figcaption", "the datum"),
       ),
     );
   const reports = answer.marginals
     .filter(m => m.report)
     .map(m => (m.report === "n" ? { ...m, report: "number of objects" } : m));
-  return [h("h3", {}, "What the model makes of it"), row, marginals({ marginals: reports }, colour)];
+  return [h("h3", "What the model makes of it"), row, marginals({ marginals: reports }, colour)];
 }
 
-// The elements of an answer. `way` is the way in which the datum was given.
-export function drawAnswer(answer, colour, way) {
+// The elements of an answer. `form` is the form in which the datum was given.
+export function drawAnswer(answer, colour, form) {
   const best = answer.answers[0],
     side = best && best.reports.picture ? square(best.reports.picture.length) : 0;
   // A drawing is asked with few particles while it is made.
   const impossible = best && best.reports.tree && answer.exact_log_evidence === null; // which the trees say themselves
-  const parts = [evidence(answer), impossible || way.found ? null : doubt(answer)];
+  const parts = [evidence(answer), impossible || form.found ? null : doubt(answer)];
   if (best && best.reports.tree)
-    parts.push(...treeAnswers(answer, colour, way.text ? way.text() : best.reports.sentence || ""));
-  else if (side) parts.push(...pictureParts(answer, best, side, colour, !!way.found));
+    parts.push(...treeAnswers(answer, colour, form.text ? form.text() : best.reports.sentence || ""));
+  else if (side) parts.push(...pictureParts(answer, best, side, colour, !!form.found));
   else parts.push(marginals(answer, colour));
   return parts.flat().filter(Boolean);
 }

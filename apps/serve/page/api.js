@@ -11,13 +11,8 @@ export class Failure extends Error {
 
 async function read(response) {
   if (response.ok) return response.json();
-  let message = `The server answered ${response.status}.`;
-  try {
-    message = (await response.json()).error || message;
-  } catch {
-    /* no JSON: the status must do */
-  }
-  throw new Failure(response.status, message);
+  const { error } = await response.json().catch(() => ({})); // no JSON: the status must do
+  throw new Failure(response.status, error || `The server answered ${response.status}.`);
 }
 
 async function request(path, options) {

@@ -1,6 +1,6 @@
 // app.js - the page: which part is shown, colours, keys.
 
-import { empty, failure } from "./text.js";
+import { empty, failure } from "./dom.js";
 import { start, live, state } from "./api.js";
 import { showRuns } from "./runs.js";
 import { showCompare } from "./compare.js";

@@ -1,17 +1,25 @@
 // ask.js - questions to a trained run: a sentence, a drawing, numbers; and samples of the model.
 
-import { h, number, modelName, failure, compareTexts } from "./text.js";
+import { h, failure } from "./dom.js";
+import { number, modelName, compareTexts } from "./text.js";
 import { get, post, runs, methodStyle } from "./api.js";
 import { methodColour, swatch } from "./charts.js";
 import { drawTree, drawPicture } from "./drawings.js";
 import { drawAnswer, square, lists } from "./answers.js";
-import { sentenceWay, canvasWay, formWay, testWay, givenPart } from "./ways.js";
+import { sentenceForm, canvasForm, numbersForm, testForm, givenPart } from "./forms.js";
 import { nothing } from "./runs.js";
 
 // ---- samples
 
+// A number, or the first ones of a field of many.
+function brief(value, digits = 4, most = 6) {
+  if (!Array.isArray(value)) return number(value, digits);
+  const items = value.slice(0, most).map(v => (Array.isArray(v) ? `(${brief(v, 3, 4)})` : brief(v, 3)));
+  return items.join(" ") + (value.length > most ? " …" : "");
+}
+
 function samplePart(run, info, colour) {
-  const body = h("div", { class: "samples" });
+  const body = h("div.samples");
   let seed = 1;
   async function draw() {
     try {
@@ -22,36 +30,13 @@ function samplePart(run, info, colour) {
       body.replaceChildren(
         ...samples.map(x => {
           const side = x.reports.picture ? square(x.reports.picture.length) : 0;
-          if (side) return h("figure", {}, drawPicture(x.reports.picture, side, lists(x.reports.where), "sample"));
+          if (side) return h("figure", drawPicture(x.reports.picture, side, lists(x.reports.where), "sample"));
           if (x.reports.tree)
-            return h(
-              "details",
-              { class: "sentence" },
-              h("summary", {}, x.reports.sentence),
-              drawTree(x.reports.tree, colour),
-            );
+            return h("details.sentence", h("summary", x.reports.sentence), drawTree(x.reports.tree, colour));
           return h(
-            "p",
-            { class: "chip" },
+            "p.chip",
             Object.entries(x.fields)
-              .map(
-                ([k, v]) =>
-                  `${k} ${
-                    Array.isArray(v)
-                      ? v
-                          .slice(0, 6)
-                          .map(n =>
-                            Array.isArray(n)
-                              ? `(${n
-                                  .slice(0, 4)
-                                  .map(m => number(m, 3))
-                                  .join(" ")}${n.length > 4 ? " …" : ""})`
-                              : number(n, 3),
-                          )
-                          .join(" ") + (v.length > 6 ? " …" : "")
-                      : number(v, 4)
-                  }`,
-              )
+              .map(([k, v]) => `${k} ${brief(v)}`)
               .join("  "),
           );
         }),
@@ -61,15 +46,13 @@ function samplePart(run, info, colour) {
     }
   }
   return h(
-    "section",
-    { class: "card wide" },
+    "section.card.wide",
     h(
-      "div",
-      { class: "card-head" },
-      h("h2", {}, "Samples"),
-      h("span", { class: "quiet" }, "what the model makes by itself"),
-      h("span", { class: "spring" }),
-      h("button", { type: "button", id: "draw-samples", onclick: draw }, "Draw samples"),
+      "div.card-head",
+      h("h2", "Samples"),
+      h("span.quiet", "what the model makes by itself"),
+      h("span.spring"),
+      h("button", { id: "draw-samples", onclick: draw }, "Draw samples"),
     ),
     body,
   );
@@ -105,16 +88,16 @@ function picker(run) {
 function questionPart(run, info, samples) {
   const fields = info.fields.filter(f => !f.label),
     side = fields.length === 1 ? square(fields[0].dim) : 0;
-  const out = h("div", { class: "answer", "aria-live": "polite" });
-  let way = null,
+  const out = h("div.answer", { "aria-live": "polite" });
+  let form = null,
     controller = null;
-  const ways = [],
+  const forms = [],
     given = givenPart(whole => send(whole));
   const ask = whole => send(whole);
-  if (side) ways.push(["Draw", () => canvasWay(info, fields[0], side, ask)]);
-  else if (info.text) ways.push(["Sentence", () => sentenceWay(info, ask)]);
-  else ways.push(["Numbers", () => formWay(info, samples, ask)]);
-  ways.push(["Test data", () => testWay(info, ask)]);
+  if (side) forms.push(["Draw", () => canvasForm(info, fields[0], side, ask)]);
+  else if (info.text) forms.push(["Sentence", () => sentenceForm(info, ask)]);
+  else forms.push(["Numbers", () => numbersForm(info, samples, ask)]);
+  forms.push(["Test data", () => testForm(info, ask)]);
   const particles = h("input", {
     type: "number",
     min: "1",
@@ -123,14 +106,14 @@ function questionPart(run, info, samples) {
     "aria-label": "particles",
     onchange: () => ask(true),
   });
-  const place = h("div", {}),
-    tabs = h("div", { class: "set", role: "tablist" });
+  const place = h("div"),
+    tabs = h("div.set", { role: "tablist" });
 
   async function send(whole) {
-    const datum = way.datum();
+    const datum = form.datum();
     if (controller) controller.abort(); // an answer to an older datum must not take the place of what follows
     if (!datum) {
-      out.replaceChildren(h("p", { class: "quiet" }, side ? "The answer appears while you draw." : "Type something."));
+      out.replaceChildren(h("p.quiet", side ? "The answer appears while you draw." : "Type something."));
       return;
     }
     controller = new AbortController();
@@ -142,8 +125,8 @@ function questionPart(run, info, samples) {
         {
           ...datum,
           ...(list.length ? { given: list } : {}),
-          particles: whole || !way.particles ? K : Math.min(K, way.particles),
-          top: way.top ?? 12,
+          particles: whole || !form.particles ? K : Math.min(K, form.particles),
+          top: form.top ?? 12,
           marginals: true,
         },
         controller.signal,
@@ -156,43 +139,27 @@ function questionPart(run, info, samples) {
 
   function show(answer) {
     const best = answer.answers[0];
-    if (best && way.found) way.found(lists(best.reports.where));
-    out.replaceChildren(...drawAnswer(answer, methodColour(run.method), way));
+    if (best && form.found) form.found(lists(best.reports.where));
+    out.replaceChildren(...drawAnswer(answer, methodColour(run.method), form));
   }
 
   function choose(i) {
     [...tabs.children].forEach((t, k) => t.setAttribute("aria-selected", String(k === i)));
-    way = ways[i][1]();
-    particles.value = String(way.particles ? 5 * way.particles : 1000);
-    place.replaceChildren(way.element);
+    form = forms[i][1]();
+    particles.value = String(form.particles ? 5 * form.particles : 1000);
+    place.replaceChildren(form.element);
     send(true);
   }
-  tabs.append(
-    ...ways.map(([name], i) =>
-      h("button", { type: "button", role: "tab", class: "toggle", onclick: () => choose(i) }, name),
-    ),
-  );
+  tabs.append(...forms.map(([name], i) => h("button.toggle", { role: "tab", onclick: () => choose(i) }, name)));
   const question = h(
-    "section",
-    { class: "card question" },
-    h(
-      "div",
-      { class: "card-head" },
-      tabs,
-      h("span", { class: "spring" }),
-      h("label", { class: "field" }, "Particles ", particles),
-    ),
+    "section.card.question",
+    h("div.card-head", tabs, h("span.spring"), h("label.field", "Particles ", particles)),
     place,
     given.element,
   );
   choose(0);
   return {
-    element: h(
-      "div",
-      { class: "ask-grid" + (side ? " drawn" : "") },
-      question,
-      h("section", { class: "card result" }, out),
-    ),
+    element: h("div.ask-grid" + (side ? ".drawn" : ""), question, h("section.card.result", out)),
     again: () => send(true),
     free: () => controller && controller.abort(),
   };
@@ -212,19 +179,18 @@ export function showAsk(main, rest) {
   const able = [...runs.values()].filter(r => r.has_folder && r.iteration > 0);
   const run = runs.get(rest[0]) || able.find(r => r.model === "pcfg") || able.find(r => r.model === "air") || able[0];
   if (!run) {
-    main.replaceChildren(h("div", { class: "head" }, h("h1", {}, "Ask")), nothing());
+    main.replaceChildren(h("div.head", h("h1", "Ask")), nothing());
     return { free() {}, repaint() {} };
   }
-  const body = h("div", { class: "ask" }, h("p", { class: "quiet" }, "Opening the run…"));
+  const body = h("div.ask", h("p.quiet", "Opening the run…"));
   main.replaceChildren(
     h(
-      "div",
-      { class: "head" },
-      h("h1", {}, "Ask"),
-      h("label", { class: "field grow" }, "Run ", picker(run)),
-      h("span", { class: "spring" }),
-      h("span", { class: "method" }, swatch(run.method), methodStyle(run.method).name),
-      h("a", { class: "button plain", href: `#/run/${run.id}` }, "Curves"),
+      "div.head",
+      h("h1", "Ask"),
+      h("label.field.grow", "Run ", picker(run)),
+      h("span.spring"),
+      h("span.method", swatch(run.method), methodStyle(run.method).name),
+      h("a.button.plain", { href: `#/run/${run.id}` }, "Curves"),
     ),
     body,
   );
@@ -238,7 +204,7 @@ export function showAsk(main, rest) {
       if (left) return;
       part = questionPart(run, info, samples);
       body.replaceChildren(
-        h("p", { class: "quiet" }, `${info.help} · iteration ${number(info.iteration)}`),
+        h("p.quiet", `${info.help} · iteration ${number(info.iteration)}`),
         part.element,
         samplePart(run, info, methodColour(run.method)),
       );

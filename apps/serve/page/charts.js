@@ -1,6 +1,7 @@
 // charts.js - curves with bands, drawn by dygraphs, in the colours of the figures.
 
-import { h, number, duration, metricName, metricUnit } from "./text.js";
+import { h, s } from "./dom.js";
+import { number, duration, metricName, metricUnit } from "./text.js";
 import { methodStyle } from "./api.js";
 
 // ---- colours
@@ -39,18 +40,17 @@ export function methodColour(method, shade = 0) {
 }
 
 export function swatch(method, shade = 0) {
-  const style = methodStyle(method);
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  line.setAttribute("class", "swatch");
-  line.setAttribute("viewBox", "0 0 22 8");
-  line.setAttribute("aria-hidden", "true");
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  path.setAttribute("d", "M1 4H21");
-  path.setAttribute("stroke", methodColour(method, shade));
-  path.setAttribute("stroke-width", "2.6");
-  if (style.dash.length) path.setAttribute("stroke-dasharray", style.dash.join(" "));
-  line.append(path);
-  return line;
+  const dash = methodStyle(method).dash;
+  return s(
+    "svg",
+    { class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true" },
+    s("path", {
+      d: "M1 4H21",
+      stroke: methodColour(method, shade),
+      "stroke-width": "2.6",
+      "stroke-dasharray": dash.length ? dash.join(" ") : null,
+    }),
+  );
 }
 
 // Colours of lines in style.css, read once for each theme: to read one makes the browser compute all styles.
@@ -58,14 +58,40 @@ const lines = new Map();
 function lineColours() {
   const key = isDark();
   if (!lines.has(key)) {
-    const style = getComputedStyle(document.documentElement),
-      read = name => style.getPropertyValue(name).trim();
+    const probe = document.body.appendChild(h("i"));
+    const read = name => {
+      probe.style.color = `var(${name})`;
+      return getComputedStyle(probe).color;
+    };
     lines.set(key, { axisLineColor: read("--line-strong"), gridLineColor: read("--grid") });
+    probe.remove();
   }
   return lines.get(key);
 }
 
 // ---- axes
+
+export const toggle = (name, on, change, title) =>
+  h("button.toggle", { "aria-pressed": String(on), title: title || null, onclick: change }, name);
+
+// Buttons that choose the x axis and logarithmic axes; set({x}) or set({log}) takes the change.
+export function axisControls({ x, log }, set) {
+  const flip = axis =>
+    log.includes(axis) ? log.replace(axis, "").replace(/^,|,$/g, "") : [log, axis].filter(Boolean).join(",");
+  return [
+    h(
+      "div.set",
+      { role: "group", "aria-label": "x axis" },
+      toggle("iteration", x === "iteration", () => set({ x: "iteration" })),
+      toggle("seconds", x === "seconds", () => set({ x: "seconds" }), "time of training"),
+    ),
+    h(
+      "div.set",
+      { role: "group", "aria-label": "logarithmic axes" },
+      ["x", "y"].map(axis => toggle(`log ${axis}`, log.includes(axis), () => set({ log: flip(axis) }))),
+    ),
+  ];
+}
 
 export function axisNumber(x) {
   const size = Math.abs(x);
@@ -77,7 +103,7 @@ export function axisNumber(x) {
 }
 
 // Round numbers between two ends, as many as there is room for: steps of 1, 2 or 5; on a logarithmic axis powers of ten, with
-// 2 and 5 between them if there is room, and steps like those of a linear axis within one power of ten.
+// 2 and 5 between them if they fit, and steps like those of a linear axis within one power of ten.
 export function ticks(low, high, most, log) {
   if (!(high > low)) return [low];
   if (log && low > 0 && high / low >= 10) {
@@ -146,13 +172,12 @@ function merge(curves, logY, logX) {
   return [...rows.entries()].sort((a, b) => a[0] - b[0]).map(([x, values]) => [x, ...values]);
 }
 
-// curves: [{label, method, shade, x, y, low, high, count}]. options: {title, metric, xName, unit, logX, logY, height,
+// curves: [{label, method, shade, x, y, low, high, count}]. options: {title, metric, xName, unit, log, height,
 // hidden: Set of labels, onZoom(from, to) or onZoom(null)}. The chart can be given new curves without losing its zoom.
 export class Chart {
   constructor(options) {
     this.options = options;
-    this.plot = h("div", {
-      class: "plot",
+    this.plot = h("div.plot", {
       role: "img",
       tabindex: "0",
       onkeydown: e => this.onKey(e),
@@ -160,18 +185,17 @@ export class Chart {
         this.tip.hidden = true;
       },
     });
-    this.tip = h("div", { class: "tip", hidden: true });
-    this.title = h("figcaption", {}, options.title || metricName(options.metric || ""));
-    this.note = h("span", { class: "chart-note" });
+    this.tip = h("div.tip", { hidden: true });
+    this.title = h("figcaption", options.title || metricName(options.metric || ""));
+    this.note = h("span.chart-note");
     this.element = h(
-      "figure",
-      { class: "chart" },
-      h("div", { class: "chart-head" }, this.title, this.note, options.tools || null),
-      h("div", { class: "plot-box" }, this.plot, this.tip),
-      h("p", { class: "x-name" }, options.xName === "seconds" ? "training time (s)" : "iteration"),
+      "figure.chart",
+      h("div.chart-head", this.title, this.note, options.tools || null),
+      h("div.plot-box", this.plot, this.tip),
+      h("p.x-name", options.xName === "seconds" ? "training time (s)" : "iteration"),
     );
     const unit = metricUnit(options.metric || "");
-    if (unit && !options.title) this.title.append(h("small", {}, ` (${unit})`));
+    if (unit && !options.title) this.title.append(h("small", ` (${unit})`));
     this.element.style.setProperty("--chart-height", (options.height || 230) + "px");
     this.graph = null;
     this.curves = [];
@@ -190,7 +214,8 @@ export class Chart {
     this.curves = curves;
     if (this.graph && signature === this.signature) return; // nothing is new: hundreds of runs change one curve at a time
     this.signature = signature;
-    const { logX, logY } = this.options;
+    const logX = this.options.log.includes("x"),
+      logY = this.options.log.includes("y");
     const data = merge(curves, logY, logX);
     const bands = curves.some(c => c.low);
     this.note.textContent = this.zoomed ? "double-click to see everything" : "";
@@ -229,7 +254,7 @@ export class Chart {
   build(settings, bands) {
     if (this.graph) this.graph.destroy();
     this.plot.replaceChildren();
-    this.graphLogX = !!this.options.logX;
+    this.graphLogX = !!this.options.log.includes("x");
     this.graphBands = bands;
     const { file, ...rest } = settings;
     plugins();
@@ -270,13 +295,9 @@ export class Chart {
     if (this.graph) this.graph.destroy();
     this.graph = null;
     this.alone = false;
-    const log = this.options.logY && this.curves.some(c => c.y.some(v => v !== null));
+    const log = this.options.log.includes("y") && this.curves.some(c => c.y.some(v => v !== null));
     this.plot.replaceChildren(
-      h(
-        "p",
-        { class: "nothing" },
-        log ? "No number is above 0: a logarithmic axis cannot show them." : "Nothing was measured yet.",
-      ),
+      h("p.nothing", log ? "No number is above 0: a logarithmic axis cannot show them." : "Nothing was measured yet."),
     );
   }
 
@@ -304,17 +325,16 @@ export class Chart {
       .sort((a, b) => b.y - a.y);
     if (lines.length === 0) return;
     this.tip.replaceChildren(
-      h("div", { class: "tip-x" }, this.options.xName === "seconds" ? duration(x) : `iteration ${number(x)}`),
+      h("div.tip-x", this.options.xName === "seconds" ? duration(x) : `iteration ${number(x)}`),
       ...lines
         .slice(0, 14)
         .map(l =>
           h(
-            "div",
-            { class: "tip-row" },
+            "div.tip-row",
             swatch(l.curve.method, l.curve.shade),
-            h("span", { class: "tip-name" }, l.curve.label),
-            h("b", {}, number(l.y)),
-            h("span", { class: "tip-band" }, l.low !== null ? `${number(l.low, 3)} … ${number(l.high, 3)}` : ""),
+            h("span.tip-name", l.curve.label),
+            h("b", number(l.y)),
+            h("span.tip-band", l.low !== null ? `${number(l.low, 3)} … ${number(l.high, 3)}` : ""),
           ),
         ),
     );

@@ -1,22 +1,10 @@
 // compare.js - runs beside each other: medians with quartile bands over seeds, panel by panel.
 
-import {
-  h,
-  keyName,
-  modelName,
-  metricName,
-  plural,
-  empty,
-  failure,
-  fillIf,
-  morph,
-  metricUnit,
-  calm,
-  compareTexts,
-} from "./text.js";
+import { h, empty, failure, fillIf, morph, calm } from "./dom.js";
+import { keyName, modelName, metricName, plural, metricUnit, compareTexts } from "./text.js";
 import { get, query, runs, live, helpOf } from "./api.js";
-import { Chart, swatch, isDark } from "./charts.js";
-import { matching, nothing } from "./runs.js";
+import { Chart, axisControls, swatch, toggle, isDark } from "./charts.js";
+import { differing, matching, nothing } from "./runs.js";
 
 const defaults = { runs: "", filter: "", model: "", metrics: "", x: "iteration", log: "", panel: "particles" };
 const hidden = new Set(); // labels of curves that were switched off
@@ -46,11 +34,11 @@ export function showCompare(main, rest, parameters) {
   const view = readView(parameters);
   let charts = new Map(),
     latest = []; // by section and panel; the runs that are shown
-  const controls = h("div", { class: "controls" });
-  const legend = h("div", { class: "legend", role: "group", "aria-label": "curves" });
-  const body = h("div", { class: "compare" });
-  const note = h("p", { class: "quiet" });
-  main.replaceChildren(h("div", { class: "head" }, h("h1", {}, "Compare"), note), controls, legend, body);
+  const controls = h("div.controls");
+  const legend = h("div.legend", { role: "group", "aria-label": "curves" });
+  const body = h("div.compare");
+  const note = h("p.quiet");
+  main.replaceChildren(h("div.head", h("h1", "Compare"), note), controls, legend, body);
 
   function selected() {
     const ids = view.runs ? new Set(view.runs.split(",")) : null;
@@ -79,8 +67,7 @@ export function showCompare(main, rest, parameters) {
 
   const choice = (label, value, options, change) =>
     h(
-      "label",
-      { class: "field" },
+      "label.field",
       label,
       h(
         "select",
@@ -88,23 +75,12 @@ export function showCompare(main, rest, parameters) {
         options.map(([v, name]) => h("option", { value: v, selected: v === value }, name)),
       ),
     );
-  const toggle = (name, on, change, title) =>
-    h(
-      "button",
-      { type: "button", class: "toggle", "aria-pressed": String(on), title: title || null, onclick: change },
-      name,
-    );
-
   function drawControls(list, models, metrics) {
-    const keys = [...new Set(list.flatMap(r => Object.keys(r.config)))].filter(
-      k => !ignored.has(k) && new Set(list.filter(r => k in r.config).map(r => String(r.config[k]))).size > 1,
-    );
+    const keys = differing(list, ignored);
     const set = change => {
       Object.assign(view, change);
       refresh();
     };
-    const flip = (text, part) =>
-      text.includes(part) ? text.replace(part, "").replace(/^,|,$/g, "") : [text, part].filter(Boolean).join(",");
     view.panelShown = keys.includes(view.panel) ? view.panel : "none";
     fillIf(controls, [models, metrics, keys, { ...view }], () => [
       models.length > 1
@@ -116,8 +92,8 @@ export function showCompare(main, rest, parameters) {
           )
         : null,
       h(
-        "div",
-        { class: "set", role: "group", "aria-label": "metrics" },
+        "div.set",
+        { role: "group", "aria-label": "metrics" },
         metrics.all.map(m =>
           toggle(
             metricName(m),
@@ -130,18 +106,7 @@ export function showCompare(main, rest, parameters) {
           ),
         ),
       ),
-      h(
-        "div",
-        { class: "set", role: "group", "aria-label": "x axis" },
-        toggle("iteration", view.x === "iteration", () => set({ x: "iteration" })),
-        toggle("seconds", view.x === "seconds", () => set({ x: "seconds" }), "time of training"),
-      ),
-      h(
-        "div",
-        { class: "set", role: "group", "aria-label": "logarithmic axes" },
-        toggle("log x", view.log.includes("x"), () => set({ log: flip(view.log, "x") })),
-        toggle("log y", view.log.includes("y"), () => set({ log: flip(view.log, "y") })),
-      ),
+      axisControls(view, set),
       choice(
         "Panels ",
         keys.includes(view.panel) ? view.panel : "none",
@@ -160,8 +125,8 @@ export function showCompare(main, rest, parameters) {
       }),
       view.runs
         ? h(
-            "button",
-            { type: "button", class: "plain", onclick: () => set({ runs: "" }) },
+            "button.plain",
+            { onclick: () => set({ runs: "" }) },
             `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`,
           )
         : null,
@@ -187,10 +152,8 @@ export function showCompare(main, rest, parameters) {
     fillIf(legend, [[...seen.values()].map(g => [g.label, g.method, g.shade]), [...hidden], isDark()], () =>
       [...seen.values()].map(g =>
         h(
-          "button",
+          "button.key",
           {
-            type: "button",
-            class: "key",
             "aria-pressed": String(!hidden.has(g.label)),
             title: "click to hide or show; with Shift, to see it alone",
             onclick: e => {
@@ -212,24 +175,14 @@ export function showCompare(main, rest, parameters) {
   function tools(metric, list) {
     const to = kind => `/api/compare.${kind}?` + query({ ...parameters_(metric, list), log: view.log, points: 2000 });
     return h(
-      "span",
-      { class: "tools" },
+      "span.tools",
       ["svg", "pdf", "csv"].map(k =>
         h("a", { href: to(k), download: "", title: `download as ${k.toUpperCase()}` }, k.toUpperCase()),
       ),
     );
   }
 
-  const curve = g => ({
-    label: g.label,
-    method: g.method,
-    shade: g.shade,
-    x: g.x,
-    y: g.median,
-    low: g.low,
-    high: g.high,
-    count: g.count,
-  });
+  const curve = g => ({ ...g, y: g.median });
 
   // A panel that was zoomed gets the points of its range.
   async function zoom(metric, panel, list, from, to, chart) {
@@ -257,22 +210,20 @@ export function showCompare(main, rest, parameters) {
         "section",
         { "data-key": key, "data-metric": metric },
         h(
-          "div",
-          { class: "metric-head" },
-          h("h2", {}, metricName(metric), metricUnit(metric) ? h("small", {}, ` (${metricUnit(metric)})`) : null),
-          h("span", { class: "quiet" }, helpOf(metric, view.model)),
-          h("span", { class: "spring" }),
+          "div.metric-head",
+          h("h2", metricName(metric), metricUnit(metric) ? h("small", ` (${metricUnit(metric)})`) : null),
+          h("span.quiet", helpOf(metric, view.model)),
+          h("span.spring"),
           tools(metric, list),
         ),
-        h("div", { class: "panels" }),
+        h("div.panels"),
       );
       for (const panel of panels) {
         const chart = new Chart({
           title: panel || " ",
           metric,
           xName: view.x,
-          logX: view.log.includes("x"),
-          logY: view.log.includes("y"),
+          log: view.log,
           height: panels.length > 2 ? 210 : 260,
           hidden,
           onZoom: (from, to, c) => zoom(metric, panel, latest, from, to, c).catch(() => {}),
@@ -295,12 +246,14 @@ export function showCompare(main, rest, parameters) {
   async function refresh() {
     const { list, models, n_failed } = selected();
     latest = list;
-    if (runs.size === 0) {
+    const blank = element => {
       note.textContent = "";
-      fillIf(controls, null, () => []);
       fillIf(legend, null, () => []);
-      body.replaceChildren(nothing());
-      return;
+      body.replaceChildren(element);
+    };
+    if (runs.size === 0) {
+      fillIf(controls, null, () => []);
+      return blank(nothing());
     }
     const metrics = metricsOf(list);
     drawControls(list, models, metrics);
@@ -310,12 +263,8 @@ export function showCompare(main, rest, parameters) {
       metrics: view.metrics,
       model: models.length > 1 ? view.model : "",
     });
-    if (list.length === 0) {
-      note.textContent = "";
-      fillIf(legend, null, () => []);
-      body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list."));
-      return;
-    }
+    if (list.length === 0)
+      return blank(empty("No run matches", "Change the filter, or choose other runs in the list."));
     try {
       const answers = await Promise.all(metrics.wanted.map(m => get("/api/compare?" + query(parameters_(m, list)))));
       for (const old of body.querySelectorAll("section"))

@@ -1,6 +1,18 @@
 // drawings.js - small drawings: sparks, bars, trees, Hinton diagrams, pictures.
 
-import { h, s, number, share } from "./text.js";
+import { h, s } from "./dom.js";
+import { number, share } from "./text.js";
+
+// An SVG element whose view box is its size plus a margin on all sides; the label is read aloud.
+const drawing = (kind, wide, high, label, margin = 0) =>
+  s("svg", {
+    class: kind,
+    viewBox: `${-margin} ${-margin} ${wide + 2 * margin} ${high + 2 * margin}`,
+    width: wide + 2 * margin,
+    height: high + 2 * margin,
+    role: "img",
+    "aria-label": label,
+  });
 
 // ---- a curve without axes, for a cell of a table
 
@@ -8,14 +20,7 @@ export function spark(values, colour, label) {
   const wide = 76,
     high = 22,
     points = values.map((v, i) => [i, v]).filter(p => p[1] !== null);
-  const svg = s("svg", {
-    class: "spark",
-    viewBox: `0 0 ${wide} ${high}`,
-    width: wide,
-    height: high,
-    role: "img",
-    "aria-label": label,
-  });
+  const svg = drawing("spark", wide, high, label);
   if (points.length < 2) return svg;
   const ys = points.map(p => p[1]),
     least = Math.min(...ys),
@@ -100,18 +105,11 @@ const depthOf = node => 1 + Math.max(0, ...node.below.map(depthOf));
 
 export function drawTree(text, colour) {
   const root = parseTree(text);
-  if (!root) return h("code", { class: "brackets" }, text);
+  if (!root) return h("code.brackets", text);
   const level = 44,
     wide = Math.ceil(place(root, 0, 0, 22)),
     high = depthOf(root) * level - 18;
-  const svg = s("svg", {
-    class: "tree",
-    viewBox: `-4 -2 ${wide + 8} ${high + 4}`,
-    width: wide + 8,
-    height: high + 4,
-    role: "img",
-    "aria-label": text,
-  });
+  const svg = drawing("tree", wide, high, text, 4);
   const walk = node => {
     const y = node.depth * level + 14;
     for (const child of node.below) {
@@ -134,7 +132,7 @@ export function drawTree(text, colour) {
     );
   };
   walk(root);
-  return h("div", { class: "tree-box" }, svg);
+  return h("div.tree-box", svg);
 }
 
 // ---- Hinton diagrams: the area of a square is a probability
@@ -148,14 +146,8 @@ export function drawHinton(strips, xLabel) {
   const high = strips.length * (cell + 6),
     wide = left + n * cell + 4;
   const largest = Math.max(1e-9, ...strips.flatMap(t => t.values.map(v => v || 0)));
-  const svg = s("svg", {
-    class: "hinton",
-    viewBox: `0 0 ${wide} ${high + 24}`,
-    width: wide,
-    height: high + 24,
-    role: "img",
-    "aria-label": strips.map(t => `${t.label}: ${t.values.map(v => share(v)).join(" ")}`).join("; "),
-  });
+  const values = strips.map(t => `${t.label}: ${t.values.map(v => share(v)).join(" ")}`).join("; ");
+  const svg = drawing("hinton", wide, high + 24, values);
   strips.forEach((strip, r) => {
     const middle = r * (cell + 6) + cell / 2 + 3;
     svg.append(
@@ -186,31 +178,34 @@ export function drawHinton(strips, xLabel) {
       s("text", { x: left + (i + 0.5) * cell, y: high + 18, "text-anchor": "middle", class: "tick" }, String(i)),
     );
   svg.append(s("text", { x: left - 12, y: high + 18, "text-anchor": "end", class: "tick" }, xLabel));
-  return h("div", { class: "scroll" }, svg);
+  return h("div.scroll", svg);
 }
 
 // ---- bars with two numbers each
+
+// What the colours mean: a list of [name, colour].
+export const colourKey = list =>
+  h(
+    "p.bar-key",
+    list.map(([name, background]) => h("span", h("i", { style: { background } }), name)),
+  );
 
 // rows: [{label, values: [{name, value, colour}]}]; values lie between 0 and `most`.
 export function drawBars(rows, most) {
   const largest = most || Math.max(1e-9, ...rows.flatMap(r => r.values.map(v => v.value || 0)));
   return h(
-    "div",
-    { class: "bars" },
+    "div.bars",
     rows.map(row => [
-      h("span", { class: "bar-label" }, row.label),
+      h("span.bar-label", row.label),
       h(
-        "div",
-        { class: "bar-set" },
+        "div.bar-set",
         row.values.map(v => {
-          const fill = h("i");
-          fill.style.width = `${100 * Math.max(0, Math.min(1, (v.value || 0) / largest))}%`;
-          fill.style.background = v.colour;
+          const width = `${100 * Math.max(0, Math.min(1, (v.value || 0) / largest))}%`;
           return h(
-            "div",
-            { class: "bar-line", title: `${v.name}: ${number(v.value)}` },
-            h("span", { class: "bar-track" }, fill),
-            h("b", {}, share(v.value)),
+            "div.bar-line",
+            { title: `${v.name}: ${number(v.value)}` },
+            h("span.bar-track", h("i", { style: { width, background: v.colour } })),
+            h("b", share(v.value)),
           );
         }),
       ),
@@ -223,10 +218,9 @@ export function drawBars(rows, most) {
 // Numbers from 0 (black) to 1 (white) on a canvas of side x side, with boxes drawn over them.
 export function drawPicture(values, side, boxes, label) {
   const scale = Math.max(1, Math.round(200 / side)),
-    canvas = h("canvas", {
+    canvas = h("canvas.picture", {
       width: side * scale,
       height: side * scale,
-      class: "picture",
       role: "img",
       "aria-label": label || "picture",
     });

@@ -1,91 +1,82 @@
 // run.js - one run: curves, pictures, trees, Hinton diagrams, configuration.
 
-import {
-  h,
-  number,
-  duration,
-  moment,
-  share,
-  keyName,
-  modelName,
-  plural,
-  empty,
-  failure,
-  morph,
-  calm,
-  compareTexts,
-} from "./text.js";
+import { h, empty, failure, fill, morph, calm } from "./dom.js";
+import { number, duration, moment, share, keyName, modelName, plural, compareTexts } from "./text.js";
 import { get, runs, live, methodStyle, helpOf } from "./api.js";
-import { Chart, methodColour, swatch } from "./charts.js";
-import { pill } from "./runs.js";
-import { drawHinton, drawBars, drawTree, parseTree } from "./drawings.js";
+import { Chart, axisControls, methodColour, swatch } from "./charts.js";
+import { pill, progress } from "./runs.js";
+import { colourKey, drawHinton, drawBars, drawTree, parseTree } from "./drawings.js";
+
+// ---- a slider over iterations, of which show(iteration) draws one
+
+function iterationSlider(label, show) {
+  const at = h("output");
+  const input = h("input", { type: "range", min: "0", value: "0", "aria-label": label, oninput: () => draw() });
+  let iterations = [];
+  const isAtEnd = () => Number(input.value) >= iterations.length - 1;
+  function draw() {
+    const iteration = iterations[Number(input.value)];
+    if (iteration === undefined) return;
+    at.textContent = `iteration ${number(iteration)}`;
+    show(iteration);
+  }
+  function move(by) {
+    input.value = Number(input.value) + by;
+    draw();
+  }
+  // A slider that is at its end stays there.
+  function set(list) {
+    const wasAtEnd = isAtEnd();
+    iterations = list;
+    input.max = String(list.length - 1);
+    if (wasAtEnd) input.value = input.max;
+    draw();
+  }
+  return { elements: [input, at], isAtEnd, draw, move, set };
+}
 
 // ---- pictures over the iterations
 
 function picturesPart(run) {
-  const image = h("img", { alt: "", class: "gallery" });
-  const at = h("output", {});
-  const slider = h("input", {
-    type: "range",
-    min: "0",
-    value: "0",
-    "aria-label": "iteration of the picture",
-    oninput: () => show(),
-  });
-  const play = h("button", { type: "button", class: "plain", onclick: () => toggle() }, "Play");
-  const part = h(
-    "section",
-    { class: "card wide", hidden: true },
-    h(
-      "div",
-      { class: "card-head" },
-      h("h2", {}, "Pictures"),
-      h(
-        "span",
-        { class: "quiet" },
-        "test data with the windows that the guide looked at; below, what the model makes of them",
-      ),
-    ),
-    h("div", { class: "slide" }, play, slider, at),
-    image,
-  );
-  let iterations = [],
-    timer = null;
-
-  function show() {
-    const iteration = iterations[Number(slider.value)];
-    if (iteration === undefined) return;
-    at.textContent = `iteration ${number(iteration)}`;
+  const image = h("img.gallery", { alt: "" });
+  const slider = iterationSlider("iteration of the picture", iteration => {
     image.src = `/api/runs/${run.id}/pictures/${iteration}`;
     image.alt = `pictures at iteration ${iteration}`;
-  }
+  });
+  const play = h("button.plain", { onclick: () => toggle() }, "Play");
+  const part = h(
+    "section.card.wide",
+    { hidden: true },
+    h(
+      "div.card-head",
+      h("h2", "Pictures"),
+      h("span.quiet", "test data with the windows that the guide looked at; below, what the model makes of them"),
+    ),
+    h("div.slide", play, slider.elements),
+    image,
+  );
+  let n = 0,
+    timer = null;
 
   function toggle() {
-    if (timer) {
-      clearInterval(timer);
-      timer = null;
-      play.textContent = "Play";
-      return;
+    play.textContent = timer ? "Play" : "Stop";
+    if (timer) timer = clearInterval(timer);
+    else {
+      if (slider.isAtEnd()) slider.move(-Infinity);
+      timer = setInterval(() => {
+        slider.move(1);
+        if (slider.isAtEnd()) toggle();
+      }, 500);
     }
-    play.textContent = "Stop";
-    if (Number(slider.value) >= iterations.length - 1) slider.value = 0;
-    timer = setInterval(() => {
-      slider.value = Number(slider.value) + 1;
-      show();
-      if (Number(slider.value) >= iterations.length - 1) toggle();
-    }, 500);
   }
 
   async function refresh() {
     if (!run.has_folder) return;
     const list = (await get(`/api/runs/${run.id}/pictures`)).iterations;
-    if (list.length === iterations.length) return;
-    const last = Number(slider.value) >= iterations.length - 1;
-    iterations = list;
+    if (list.length === n) return;
+    n = list.length;
     part.hidden = false;
-    slider.max = String(iterations.length - 1);
-    if (last) slider.value = String(iterations.length - 1);
-    show();
+    slider.set(list);
   }
   return { part, refresh, free: () => clearInterval(timer) };
 }
@@ -96,16 +87,15 @@ const title = name =>
   ({ p: "p(z)", np: "Rules of NP", trees: "Trees that the guide prefers" })[name] ||
   name.replace(/^q_(.*)$/, "q(z | x = $1)").replaceAll("_", " ");
 
-function drawShot(run, name, shot, truth) {
+const isTrees = shot => shot.labels.every(l => l && parseTree(l));
+
+function drawShot(run, shot, truth) {
   const colour = methodColour(run.method),
     black = methodColour("true");
-  if (shot.labels.every(l => l && parseTree(l)))
+  if (isTrees(shot))
     return h(
-      "div",
-      { class: "trees" },
-      shot.values.map((v, i) =>
-        h("figure", { class: "tree-card" }, h("figcaption", {}, share(v)), drawTree(shot.labels[i], colour)),
-      ),
+      "div.trees",
+      shot.values.map((v, i) => h("figure.tree-card", h("figcaption", share(v)), drawTree(shot.labels[i], colour))),
     );
   const strips = [
     truth && { label: "True", values: truth.values, colour: black },
@@ -114,16 +104,7 @@ function drawShot(run, name, shot, truth) {
   if (shot.labels.every(l => !l)) return drawHinton(strips, "z");
   return h(
     "div",
-    {},
-    h(
-      "div",
-      { class: "bar-key" },
-      strips.map(t => {
-        const dot = h("i");
-        dot.style.background = t.colour;
-        return h("span", {}, dot, t.label);
-      }),
-    ),
+    colourKey(strips.map(t => [t.label, t.colour])),
     drawBars(
       shot.labels.map((l, i) => ({
         label: l || String(i),
@@ -134,45 +115,35 @@ function drawShot(run, name, shot, truth) {
 }
 
 function snapshotsPart(run) {
-  const part = h("section", { class: "card wide", hidden: true });
-  const at = h("output", {}),
-    body = h("div", { class: "shots" });
-  const slider = h("input", {
-    type: "range",
-    min: "0",
-    value: "0",
-    "aria-label": "iteration of the snapshots",
-    oninput: () => show(),
-  });
-  part.append(
-    h("div", { class: "card-head" }, h("h2", {}, "What it has learned")),
-    h("div", { class: "slide" }, slider, at),
+  const body = h("div.shots"),
+    slider = iterationSlider("iteration of the snapshots", show);
+  const part = h(
+    "section.card.wide",
+    { hidden: true },
+    h("div.card-head", h("h2", "What it has learned")),
+    h("div.slide", slider.elements),
     body,
   );
-  let list = [],
-    iterations = [];
+  let list = [];
 
   const latest = (name, iteration) =>
     list.filter(x => x.name === name && x.iteration <= iteration).sort((a, b) => b.iteration - a.iteration)[0];
 
-  function show() {
-    const iteration = iterations[Number(slider.value)];
-    at.textContent = `iteration ${number(iteration)}`;
+  function show(iteration) {
     const names = [...new Set(list.map(x => x.name))].filter(n => !n.startsWith("true_")).sort(compareTexts);
-    body.replaceChildren(
-      ...names
-        .map(name => {
-          const shot = latest(name, iteration);
-          return shot
-            ? h(
-                "div",
-                { class: "shot" + (shot.labels.every(l => l && parseTree(l)) ? " whole" : "") },
-                h("h3", {}, title(name)),
-                drawShot(run, name, shot, latest("true_" + name, Infinity)),
-              )
-            : null;
-        })
-        .filter(Boolean),
+    fill(
+      body,
+      names.map(name => {
+        const shot = latest(name, iteration);
+        return (
+          shot &&
+          h(
+            "div.shot" + (isTrees(shot) ? ".whole" : ""),
+            h("h3", title(name)),
+            drawShot(run, shot, latest("true_" + name, Infinity)),
+          )
+        );
+      }),
     );
   }
 
@@ -180,65 +151,28 @@ function snapshotsPart(run) {
     list = (await get(`/api/runs/${run.id}/snapshots`)).snapshots;
     const all = [...new Set(list.map(x => x.iteration))].sort((a, b) => a - b);
     if (all.length === 0) return;
-    const last = Number(slider.value) >= iterations.length - 1;
-    iterations = all;
     part.hidden = false;
-    slider.max = String(iterations.length - 1);
-    if (last) slider.value = String(iterations.length - 1);
-    show();
+    slider.set(all);
   }
-  return { part, refresh, show: () => list.length && show() };
+  return { part, refresh, show: slider.draw };
 }
 
 // ---- curves
 
 function curvesPart(run) {
-  const view = { x: "iteration", logX: false, logY: false };
-  const grid = h("div", { class: "panels small" });
-  const tools = h("div", { class: "controls" });
-  const part = h("section", {}, tools, grid);
+  const view = { x: "iteration", log: "" };
+  const grid = h("div.panels.small");
+  const tools = h("div.controls");
+  const part = h("section", tools, grid);
   let charts = new Map(),
     metrics = [];
 
   function drawTools() {
-    const toggle = (name, on, change) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: "toggle",
-          "aria-pressed": String(on),
-          onclick: () => {
-            change();
-            rebuild();
-          },
-        },
-        name,
-      );
-    tools.replaceChildren(
-      h("h2", {}, "Metrics"),
-      h("span", { class: "spring" }),
-      h(
-        "div",
-        { class: "set" },
-        toggle("iteration", view.x === "iteration", () => {
-          view.x = "iteration";
-        }),
-        toggle("seconds", view.x === "seconds", () => {
-          view.x = "seconds";
-        }),
-      ),
-      h(
-        "div",
-        { class: "set" },
-        toggle("log x", view.logX, () => {
-          view.logX = !view.logX;
-        }),
-        toggle("log y", view.logY, () => {
-          view.logY = !view.logY;
-        }),
-      ),
-    );
+    const set = change => {
+      Object.assign(view, change);
+      rebuild();
+    };
+    tools.replaceChildren(h("h2", "Metrics"), h("span.spring"), ...axisControls(view, set));
   }
 
   function draw() {
@@ -247,10 +181,9 @@ function curvesPart(run) {
         const chart = new Chart({
           metric: m.name,
           xName: view.x,
-          logX: view.logX,
-          logY: view.logY,
+          log: view.log,
           height: 180,
-          tools: h("span", { class: "last" }),
+          tools: h("span.last"),
         });
         chart.title.title = helpOf(m.name, run.model);
         charts.set(m.name, chart);
@@ -278,18 +211,19 @@ function curvesPart(run) {
     draw();
   }
 
-  // Only what is new is fetched, until there are so many points that the server should thin them out again.
+  // Only what is new is fetched, until there are so many points that the server should choose fewer of them again.
   async function refresh() {
     const last = metrics.length ? Math.max(...metrics.map(m => m.iterations[m.iterations.length - 1] ?? -1)) : -1;
     const whole = last < 0 || metrics.some(m => m.values.length > 3000) || runs.get(run.id)?.iteration < last;
     const fetched = async after => (await get(`/api/runs/${run.id}/metrics?points=1500${after}`)).metrics;
     // The last points are fetched once more, because they may have been measured again.
-    const news = await fetched(whole ? "" : `&since=${last - 1}`);
-    const old = news.map(m => metrics.find(o => o.name === m.name));
-    if (whole) metrics = news;
-    else if (old.includes(undefined)) metrics = await fetched(""); // a new metric may have earlier points
+    const added = await fetched(whole ? "" : `&since=${last - 1}`);
+    const old = added.map(m => metrics.find(o => o.name === m.name));
+    if (whole) metrics = added;
+    else if (old.includes(undefined))
+      metrics = await fetched(""); // a new metric may have earlier points
     else
-      news.forEach((m, i) => {
+      added.forEach((m, i) => {
         const at = old[i].iterations.findIndex(x => x >= m.iterations[0]);
         for (const key of ["iterations", "seconds", "values"])
           old[i][key].splice(at < 0 ? old[i][key].length : at, Infinity, ...m[key]);
@@ -301,9 +235,7 @@ function curvesPart(run) {
     part,
     refresh,
     rebuild,
-    free: () => {
-      for (const c of charts.values()) c.free();
-    },
+    free: () => charts.forEach(c => c.free()),
   };
 }
 
@@ -311,14 +243,12 @@ function curvesPart(run) {
 
 function facts(run) {
   const row = (name, value) =>
-    value === null || value === undefined || value === "" ? null : [h("dt", {}, name), h("dd", {}, value)];
+    value === null || value === undefined || value === "" ? null : [h("dt", name), h("dd", value)];
   return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "Run"),
+    "section.card",
+    h("h2", "Run"),
     h(
       "dl",
-      {},
       row("iterations", `${number(run.iteration)} of ${number(run.iterations)}`),
       row("time", duration(run.seconds)),
       row("time left", run.time_left === null ? null : duration(run.time_left)),
@@ -329,20 +259,18 @@ function facts(run) {
       row("started", moment(run.started)),
       row("machine", run.host),
       row("version", run.version),
-      row("store", h("code", {}, run.store)),
+      row("store", h("code", run.store)),
     ),
   );
 }
 
 function configuration(run) {
   return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "Configuration"),
+    "section.card",
+    h("h2", "Configuration"),
     h(
       "dl",
-      {},
-      Object.entries(run.config).map(([k, v]) => [h("dt", { title: k }, keyName(k)), h("dd", {}, String(v))]),
+      Object.entries(run.config).map(([k, v]) => [h("dt", { title: k }, keyName(k)), h("dd", String(v))]),
     ),
   );
 }
@@ -355,14 +283,14 @@ export function showRun(main, rest) {
       empty(
         "There is no such run",
         "It may have been moved or removed since.",
-        h("p", {}, h("a", { class: "button", href: "#/runs" }, "All runs")),
+        h("p", h("a.button", { href: "#/runs" }, "All runs")),
       ),
     );
     return { free() {}, repaint() {} };
   }
-  const head = h("div", { class: "run-head" }),
-    trouble = h("div", {}),
-    sides = h("div", { class: "sides" });
+  const head = h("div.run-head"),
+    trouble = h("div"),
+    sides = h("div.sides");
   const curves = curvesPart(run),
     pictures = picturesPart(run),
     shots = snapshotsPart(run);
@@ -370,68 +298,59 @@ export function showRun(main, rest) {
 
   // The elements stay, so that a link keeps its focus and a text its selection.
   function drawHead() {
-    const fill = h("i");
-    fill.style.width = `${run.iterations ? 100 * Math.min(1, run.iteration / run.iterations) : 0}%`;
     const state =
       run.time_left !== null
         ? `${duration(run.time_left)} left`
         : run.state === "stopped"
-          ? `Stopped at iteration ${number(run.iteration)}; rws train ${run.model} --out FOLDER --resume goes on.`
+          ? `Stopped at iteration ${number(run.iteration)}; rws train ${run.model} --out FOLDER --resume continues.`
           : `${plural(run.iteration, "iteration")} in ${duration(run.seconds)}`;
     morph(
       head,
       h(
-        "div",
-        { class: "run-head" },
+        "div.run-head",
         h(
-          "div",
-          { class: "head" },
+          "div.head",
           h(
             "div",
-            {},
             h(
-              "p",
-              { class: "crumb" },
+              "p.crumb",
               h("a", { href: "#/runs" }, "Runs"),
               " / ",
               h("span", { title: run.model }, modelName(run.model)),
             ),
-            h("h1", {}, run.name),
+            h("h1", run.name),
           ),
-          h("span", { class: "spring" }),
+          h("span.spring"),
           h(
-            "span",
-            { class: "method big" },
+            "span.method.big",
             swatch(run.method),
             methodStyle(run.method).name,
-            h("small", {}, `K = ${run.config.particles}, seed ${run.config.seed}`),
+            h("small", `K = ${run.config.particles}, seed ${run.config.seed}`),
           ),
           pill(run),
-          h("a", { class: "button", href: `#/ask/${run.id}` }, "Ask"),
-          h("a", { class: "button plain", href: `#/compare?model=${encodeURIComponent(run.model)}` }, "Compare"),
+          h("a.button", { href: `#/ask/${run.id}` }, "Ask"),
+          h("a.button.plain", { href: `#/compare?model=${encodeURIComponent(run.model)}` }, "Compare"),
         ),
-        h("div", { class: "progress long", "data-state": run.state }, fill),
-        h("p", { class: "quiet" }, state),
+        progress(run, ".long"),
+        h("p.quiet", state),
       ),
     );
     morph(
       trouble,
       h(
         "div",
-        {},
         run.warnings.map(w =>
           h(
-            "p",
-            { class: "banner", "data-kind": w.kind, role: "alert" },
+            "p.banner",
+            { "data-kind": w.kind, role: "alert" },
             h(
               "b",
-              {},
               {
                 damaged: "Damaged. ",
                 failed: "Failed. ",
                 closed: "A branch may have closed. ",
                 falling: "Evidence falls. ",
-                broken: "Numbers broke. ",
+                broken: "Numerical failure. ",
               }[w.kind] || "",
             ),
             w.sentence,
@@ -439,7 +358,7 @@ export function showRun(main, rest) {
         ),
       ),
     );
-    morph(sides, h("div", { class: "sides" }, facts(run), configuration(run)));
+    morph(sides, h("div.sides", facts(run), configuration(run)));
   }
 
   async function refresh() {

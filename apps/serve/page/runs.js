@@ -1,19 +1,7 @@
 // runs.js - the table of runs: sorted, filtered, grouped, live.
 
-import {
-  h,
-  number,
-  measured,
-  duration,
-  keyName,
-  modelName,
-  metricName,
-  compareTexts,
-  plural,
-  empty,
-  fillIf,
-  calm,
-} from "./text.js";
+import { h, empty, fillIf, calm } from "./dom.js";
+import { number, measured, duration, keyName, modelName, metricName, compareTexts, plural } from "./text.js";
 import { runs, problems, live, overview, methodStyle, helpOf } from "./api.js";
 import { isDark, methodColour, swatch } from "./charts.js";
 import { spark } from "./drawings.js";
@@ -25,20 +13,11 @@ const whole = new Set(); // names of groups whose rows are all shown
 const MOST = 100; // rows of a group, until all are asked for
 
 // Keys that every configuration has and that are in a column of their own, or say little.
-const usual = new Set([
-  "model",
-  "method",
-  "particles",
-  "seed",
-  "threads",
-  "scalar",
-  "eval_every",
-  "eval_particles",
-  "n_test",
-  "iterations",
-]);
+const usual = new Set(
+  "model method particles seed threads scalar eval_every eval_particles n_test iterations".split(" "),
+);
 
-const states = { training: "training", finished: "finished", failed: "failed", stopped: "stopped" };
+const states = ["training", "finished", "failed", "stopped"];
 
 // ---- filtering: words that all must occur; key=value compares a key of the configuration, key>value a metric or number
 
@@ -50,14 +29,7 @@ function meets(run, word) {
     );
   const [, key, sign, text] = parts;
   const name = key.toLowerCase() === "k" ? "particles" : key;
-  const value =
-    name in run.last
-      ? run.last[name]
-      : name === "state"
-        ? run.state
-        : name in run.config
-          ? run.config[name]
-          : run[name];
+  const value = run.last[name] ?? run.config[name] ?? run[name];
   if (value === undefined || value === null) return false;
   if (sign === "=") return text.split(",").some(t => String(value) === t || (t !== "" && Number(value) === Number(t)));
   return sign === "<" ? Number(value) < Number(text) : Number(value) > Number(text);
@@ -70,45 +42,37 @@ export function matching(filter) {
 
 // ---- columns
 
-function differing(list) {
+// Keys of the configuration in which runs differ.
+export function differing(list, ignored = usual) {
   const keys = new Set(list.flatMap(r => Object.keys(r.config)));
   return [...keys].filter(
-    k => !usual.has(k) && new Set(list.filter(r => k in r.config).map(r => String(r.config[k]))).size > 1,
+    k => !ignored.has(k) && new Set(list.filter(r => k in r.config).map(r => String(r.config[k]))).size > 1,
   );
 }
 
-function progress(run) {
+export function progress(run, more = "") {
   const share = run.iterations ? Math.min(1, run.iteration / run.iterations) : 0;
-  const fill = h("i");
-  fill.style.width = `${100 * share}%`;
-  return h(
-    "div",
-    {
-      class: "progress",
-      "data-state": run.state,
-      title: `${number(run.iteration)} of ${number(run.iterations)} iterations`,
-    },
-    fill,
-  );
+  const title = `${number(run.iteration)} of ${number(run.iterations)} iterations`;
+  return h("div.progress" + more, { "data-state": run.state, title }, h("i", { style: { width: `${100 * share}%` } }));
 }
 
 const kinds = { damaged: "damaged", closed: "branch closed?", falling: "falling", broken: "not a number" };
 
-// Short signs of trouble, each with its sentence.
+// Short signs of trouble, each with its message.
 function badges(run) {
   return run.warnings
     .filter(w => w.kind !== "failed")
     .map(w =>
       h(
-        "span",
-        { class: "badge", "data-kind": w.kind, title: w.sentence, tabindex: "0", "aria-label": w.sentence },
+        "span.badge",
+        { "data-kind": w.kind, title: w.sentence, tabindex: "0", "aria-label": w.sentence },
         kinds[w.kind] || w.kind,
       ),
     );
 }
 
 export function pill(run) {
-  return h("span", { class: "pill", "data-state": run.state }, states[run.state] || run.state);
+  return h("span.pill", { "data-state": run.state }, run.state);
 }
 
 function columns(list) {
@@ -118,13 +82,13 @@ function columns(list) {
     {
       id: "name",
       name: "run",
-      cell: r => h("a", { href: `#/run/${r.id}`, class: "name", title: r.store }, r.name),
+      cell: r => h("a.name", { href: `#/run/${r.id}`, title: r.store }, r.name),
       value: r => r.name,
     },
     {
       id: "state",
       name: "state",
-      cell: r => h("div", { class: "state" }, pill(r), r.state === "finished" ? null : progress(r), badges(r)),
+      cell: r => h("div.state", pill(r), r.state === "finished" ? null : progress(r), badges(r)),
       value: r => r.state,
     },
     several("model") && {
@@ -136,7 +100,7 @@ function columns(list) {
     {
       id: "method",
       name: "method",
-      cell: r => h("span", { class: "method" }, swatch(r.method), methodStyle(r.method).name),
+      cell: r => h("span.method", swatch(r.method), methodStyle(r.method).name),
       value: r => r.method,
     },
     {
@@ -164,9 +128,7 @@ function columns(list) {
       title: "time of training; of a run that is training, the time that is left",
       right: true,
       cell: r =>
-        r.time_left !== null
-          ? h("span", { class: "left" }, duration(r.time_left), h("small", {}, " left"))
-          : duration(r.seconds),
+        r.time_left !== null ? h("span.left", duration(r.time_left), h("small", " left")) : duration(r.seconds),
       value: r => r.time_left ?? r.seconds,
     },
     {
@@ -188,6 +150,8 @@ function columns(list) {
   ];
   return all.filter(Boolean);
 }
+
+const columnClass = c => (c.right ? ".right" : "") + ".c-" + c.id.split(":")[0];
 
 function sorted(list, cols) {
   const column = cols.find(c => c.id === view.sort);
@@ -216,11 +180,10 @@ function row(run, cols, onChoose) {
     },
   });
   const tr = h(
-    "tr",
+    chosen.has(run.id) ? "tr.chosen" : "tr",
     {
       tabindex: "0",
       "data-id": run.id,
-      class: chosen.has(run.id) ? "chosen" : null,
       onclick: e => {
         if (!e.target.closest("a, input, label")) location.hash = `#/run/${run.id}`;
       },
@@ -239,16 +202,11 @@ function row(run, cols, onChoose) {
         }
       },
     },
-    h("td", { class: "check" }, h("label", {}, box)),
-    cols.map(c =>
-      h("td", { class: (c.right ? "right " : "") + "c-" + c.id.split(":")[0], "data-name": c.name }, c.cell(run)),
-    ),
+    h("td.check", h("label", box)),
+    cols.map(c => h("td" + columnClass(c), { "data-name": c.name }, c.cell(run))),
   );
   if (!run.failure) return [tr];
-  return [
-    tr,
-    h("tr", { class: "trouble", "data-kind": "failed" }, h("td"), h("td", { colspan: cols.length }, run.failure)),
-  ];
+  return [tr, h("tr.trouble", { "data-kind": "failed" }, h("td"), h("td", { colspan: cols.length }, run.failure))];
 }
 
 // Rows that are kept: a run that has not changed keeps its row, and one that has gets its new row in the same place, so that
@@ -299,25 +257,18 @@ function tableHead(list, cols, redraw) {
   };
   return h(
     "tr",
-    {},
-    h("th", { class: "check" }, h("label", {}, all)),
+    h("th.check", h("label", all)),
     cols.map(c =>
       h(
-        "th",
+        "th" + columnClass(c),
         {
-          class: (c.right ? "right " : "") + "c-" + c.id.split(":")[0],
           scope: "col",
           title: c.title || null,
           "aria-sort": view.sort === c.id ? (view.down ? "descending" : "ascending") : null,
         },
         c.value
-          ? h(
-              "button",
-              { type: "button", class: "sort", onclick: () => sort(c) },
-              c.name,
-              h("span", { class: "arrow", "aria-hidden": "true" }, sign(c)),
-            )
-          : h("span", { class: "sort" }, c.name),
+          ? h("button.sort", { onclick: () => sort(c) }, c.name, h("span.arrow", { "aria-hidden": "true" }, sign(c)))
+          : h("span.sort", c.name),
       ),
     ),
   );
@@ -330,14 +281,8 @@ class Group {
     this.heading = h("h2");
     this.head = h("thead");
     this.rows = h("tbody");
-    this.more = h("p", { class: "more" });
-    this.element = h(
-      "section",
-      { class: "group" },
-      this.heading,
-      h("div", { class: "table-box" }, h("table", {}, this.head, this.rows)),
-      this.more,
-    );
+    this.more = h("p.more");
+    this.element = h("section.group", this.heading, h("div.table-box", h("table", this.head, this.rows)), this.more);
   }
 
   draw(list, redraw, onChoose) {
@@ -346,9 +291,7 @@ class Group {
     const shown = whole.has(this.name) ? list.length : MOST;
     this.list = list;
     fillIf(this.heading, [this.name, list.length, view.group], () =>
-      this.name
-        ? [h("small", {}, keyName(view.group) + " "), this.name, h("span", { class: "n" }, plural(list.length, "run"))]
-        : [],
+      this.name ? [h("small", keyName(view.group) + " "), this.name, h("span.n", plural(list.length, "run"))] : [],
     );
     fillIf(this.head, [signature, view.sort, view.down, list.map(r => r.id)], () => tableHead(list, cols, redraw));
     this.head.querySelector("input").checked = list.length > 0 && list.every(r => chosen.has(r.id));
@@ -361,10 +304,8 @@ class Group {
     fillIf(this.more, [list.length, shown], () =>
       list.length > shown
         ? h(
-            "button",
+            "button.plain",
             {
-              type: "button",
-              class: "plain",
               onclick: () => {
                 whole.add(this.name);
                 redraw();
@@ -382,14 +323,8 @@ function groups(list) {
   if (view.group === "none") return [["", list]];
   const map = new Map();
   for (const run of list) {
-    const value =
-      view.group === "model"
-        ? modelName(run.model)
-        : view.group === "method"
-          ? methodStyle(run.method).name
-          : view.group === "state"
-            ? run.state
-            : run.config[view.group];
+    const own = { model: modelName(run.model), method: methodStyle(run.method).name, state: run.state };
+    const value = own[view.group] ?? run.config[view.group];
     const key = String(value ?? "–");
     if (!map.has(key)) map.set(key, []);
     map.get(key).push(run);
@@ -408,20 +343,12 @@ export function showRuns(main) {
     spellcheck: "false",
   });
   const group = h("select", { "aria-label": "group by" });
-  const counts = h("div", { class: "counts", role: "group", "aria-label": "states" });
-  const actions = h("div", { class: "actions" });
+  const counts = h("div.counts", { role: "group", "aria-label": "states" });
+  const actions = h("div.actions");
   const notes = h("div"),
-    body = h("div", { class: "groups" });
+    body = h("div.groups");
   main.replaceChildren(
-    h(
-      "div",
-      { class: "head" },
-      h("h1", {}, "Runs"),
-      counts,
-      h("span", { class: "spring" }),
-      filter,
-      h("label", { class: "field" }, "Group by ", group),
-    ),
+    h("div.head", h("h1", "Runs"), counts, h("span.spring"), filter, h("label.field", "Group by ", group)),
     notes,
     body,
     actions,
@@ -440,16 +367,12 @@ export function showRuns(main) {
 
   function drawCounts() {
     const all = [...runs.values()],
-      numbers = Object.keys(states)
-        .map(s => [s, all.filter(r => r.state === s).length])
-        .filter(([, n]) => n > 0);
+      numbers = states.map(s => [s, all.filter(r => r.state === s).length]).filter(([, n]) => n > 0);
     fillIf(counts, [numbers, view.state], () =>
       numbers.map(([s, n]) =>
         h(
-          "button",
+          "button.count",
           {
-            type: "button",
-            class: "count",
             "data-state": s,
             "aria-pressed": String(view.state === s),
             onclick: () => {
@@ -457,9 +380,9 @@ export function showRuns(main) {
               draw();
             },
           },
-          h("b", {}, number(n)),
+          h("b", number(n)),
           " ",
-          states[s],
+          s,
         ),
       ),
     );
@@ -470,14 +393,12 @@ export function showRuns(main) {
     actions.hidden = chosen.size === 0;
     const ids = [...chosen].join(",");
     fillIf(actions, ids, () => [
-      h("span", {}, plural(chosen.size, "run"), " chosen"),
-      h("a", { class: "button", href: `#/compare?runs=${ids}` }, "Compare"),
-      chosen.size === 1 ? h("a", { class: "button plain", href: `#/ask/${ids}` }, "Ask") : null,
+      h("span", plural(chosen.size, "run"), " chosen"),
+      h("a.button", { href: `#/compare?runs=${ids}` }, "Compare"),
+      chosen.size === 1 ? h("a.button.plain", { href: `#/ask/${ids}` }, "Ask") : null,
       h(
-        "button",
+        "button.plain",
         {
-          type: "button",
-          class: "plain",
           onclick: () => {
             chosen.clear();
             draw();
@@ -495,14 +416,14 @@ export function showRuns(main) {
       draw();
     };
     fillIf(notes, [problems, runs.size, n], () => [
-      problems.map(p => h("p", { class: "banner", role: "alert" }, h("code", {}, p.path), " ", p.sentence)),
+      problems.map(p => h("p.banner", { role: "alert" }, h("code", p.path), " ", p.sentence)),
       runs.size === 0
         ? nothing()
         : n === 0
           ? empty(
               "No run matches",
               "The filter takes words, key=value and metric<number. Every word must fit.",
-              h("p", {}, h("button", { type: "button", onclick: clear }, "Show all runs")),
+              h("p", h("button", { onclick: clear }, "Show all runs")),
             )
           : null,
     ]);
@@ -555,7 +476,6 @@ export function nothing() {
     `Looking in ${overview.folders.join(", ") || "the folder"}. A run that is trained there appears by itself:`,
     h(
       "pre",
-      {},
       `rws train gmm --method ww --particles 20 --out ${(overview.folders[0] || "runs").replace(/\/$/, "")}/first`,
     ),
   );

@@ -1,27 +1,4 @@
-// text.js - numbers, times and elements: how everything on the page is written.
-
-// An element. Attributes: on… adds a listener, class and data-… as in HTML; a child is an element or a text, which is never
-// read as HTML.
-export function h(tag, attributes, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name in element && name !== "list" && name !== "form" && typeof value !== "string") element[name] = value;
-    else element.setAttribute(name, value === true ? "" : value);
-  }
-  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
-  return element;
-}
-
-// The same for SVG.
-export function s(tag, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes || {}))
-    if (value !== null && value !== undefined) element.setAttribute(name, value);
-  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
-  return element;
-}
+// text.js - numbers, times and names: how everything on the page is written.
 
 const minus = text => text.replaceAll("-", "−");
 const grouped = new Intl.NumberFormat("en-US"); // toLocaleString makes a new one each time, which is slow
@@ -75,11 +52,6 @@ export function moment(text) {
   return date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
-// Replaces the children of an element; null is no child.
-export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
-}
-
 // The short name of a key of the configuration.
 export const keyName = key => (key === "particles" ? "K" : key.replaceAll("_", " "));
 export const metricName = metric => metric.replaceAll("_", " ");
@@ -108,72 +80,4 @@ export const compareTexts = (a, b) => collator.compare(String(a), String(b));
 
 export function plural(n, one, many) {
   return `${grouped.format(n)} ${n === 1 ? one : many || one + "s"}`;
-}
-
-// Fills an element if what it shows has changed, so that a live page takes no focus, open list or selected text away.
-const drawnAs = new WeakMap();
-export function fillIf(element, signature, make) {
-  const text = JSON.stringify(signature);
-  if (drawnAs.get(element) === text) return;
-  drawnAs.set(element, text);
-  fill(element, make());
-}
-
-// Makes `now` look like `next` and keeps the elements that are alike, likewise.
-export function morph(now, next) {
-  if (now.nodeType !== next.nodeType || now.nodeName !== next.nodeName) {
-    now.replaceWith(next);
-    return;
-  }
-  if (now.nodeType !== Node.ELEMENT_NODE) {
-    if (now.data !== next.data) now.data = next.data;
-    return;
-  }
-  for (const { name } of [...now.attributes]) if (!next.hasAttribute(name)) now.removeAttribute(name);
-  for (const { name, value } of [...next.attributes])
-    if (now.getAttribute(name) !== value && name !== "style") now.setAttribute(name, value);
-  if (now.style.cssText !== next.style.cssText) now.style.cssText = next.style.cssText;
-  const before = [...now.childNodes],
-    after = [...next.childNodes];
-  after.forEach((child, i) => (before[i] ? morph(before[i], child) : now.append(child)));
-  before.slice(after.length).forEach(child => child.remove());
-}
-
-// What is shown when there is nothing, or when something went wrong: what it is, and what to do.
-export function empty(title, ...lines) {
-  return h(
-    "div",
-    { class: "empty" },
-    h("h2", {}, title),
-    lines.map(l => (typeof l === "string" ? h("p", {}, l) : l)),
-  );
-}
-
-export function failure(error) {
-  return h(
-    "div",
-    { class: "empty failed", role: "alert" },
-    h("h2", {}, "That did not work"),
-    h("p", {}, error.message || String(error)),
-  );
-}
-
-// Calls f at most once in so many milliseconds, and once more at the end.
-export function calm(f, milliseconds) {
-  let timer = null,
-    again = false;
-  return () => {
-    if (timer) {
-      again = true;
-      return;
-    }
-    f();
-    timer = setTimeout(() => {
-      timer = null;
-      if (again) {
-        again = false;
-        f();
-      }
-    }, milliseconds);
-  };
 }

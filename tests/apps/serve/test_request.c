@@ -1,8 +1,8 @@
 /* test_request.c - the parts of rws serve that need no socket: text as JSON, thinned curves, paths, hosts, tokens, news. */
 #include "serve/buffer.h"
-#include "serve/news.h"
+#include "serve/changes.h"
 #include "serve/request.h"
-#include "serve/thin.h"
+#include "serve/downsample.h"
 
 #include "support.h"
 
@@ -88,7 +88,7 @@ static void test_thin_keeps_what_stands_out(void **state)
     y[0] = y[1] = y[N - 1] = NAN;
     y[3333] = 9;
     y[7777] = -9;
-    const int n = rws_thin(x, y, N, MOST, keep);
+    const int n = rws_downsample(x, y, N, MOST, keep);
     bool      peak = false, hole = false;
     assert_int_equal(n, MOST);
     assert_int_equal(keep[0], 2);
@@ -100,11 +100,11 @@ static void test_thin_keeps_what_stands_out(void **state)
     }
     assert_true(peak && hole);
     for (int few = 0; few <= 5; few++) {
-        assert_int_equal(rws_thin(x, y, few, MOST, keep), few);
+        assert_int_equal(rws_downsample(x, y, few, MOST, keep), few);
         for (int i = 0; i < few; i++) assert_int_equal(keep[i], i);
     }
     for (int most = 3; most < 20; most++)
-        for (int many = 1; many < 60; many++) assert_true(rws_thin(x, y, many, most, keep) <= most);
+        for (int many = 1; many < 60; many++) assert_true(rws_downsample(x, y, many, most, keep) <= most);
     free(x);
     free(y);
 }
@@ -204,39 +204,39 @@ static void test_tokens(void **state)
 static void test_news(void **state)
 {
     (void)state;
-    rws_news *n = rws_news_new(0);
-    uint64_t  number;
-    char     *text;
-    assert_int_equal(rws_news_wait(n, 0, 0.01, &number, &text), RWS_NEWS_NONE);
-    assert_int_equal(rws_news_publish(n, "one"), 1);
-    assert_int_equal(rws_news_publish(n, "two"), 2);
-    assert_int_equal(rws_news_wait(n, 0, 1, &number, &text), RWS_NEWS_ITEM);
+    rws_changes *n = rws_changes_new(0);
+    uint64_t     number;
+    char        *text;
+    assert_int_equal(rws_changes_wait(n, 0, 0.01, &number, &text), RWS_CHANGES_NONE);
+    assert_int_equal(rws_changes_publish(n, "one"), 1);
+    assert_int_equal(rws_changes_publish(n, "two"), 2);
+    assert_int_equal(rws_changes_wait(n, 0, 1, &number, &text), RWS_CHANGES_ITEM);
     assert_string_equal(text, "one");
     assert_int_equal(number, 1);
     free(text);
-    assert_int_equal(rws_news_wait(n, 99, 1, &number, &text), RWS_NEWS_MISSED); /* of another server */
-    for (int i = 0; i < RWS_NEWS_KEPT; i++) rws_news_publish(n, "more");
-    assert_int_equal(rws_news_wait(n, 1, 1, &number, &text), RWS_NEWS_MISSED);
-    assert_int_equal(number, 2 + RWS_NEWS_KEPT);
-    assert_int_equal(rws_news_publish(n, NULL), 3 + RWS_NEWS_KEPT);
-    assert_int_equal(rws_news_wait(n, number, 1, &number, &text), RWS_NEWS_MISSED);
-    assert_int_equal(number, 3 + RWS_NEWS_KEPT);
-    rws_news_end(n);
-    assert_int_equal(rws_news_wait(n, number, 1, &number, &text), RWS_NEWS_OVER);
-    rws_news_free(n);
+    assert_int_equal(rws_changes_wait(n, 99, 1, &number, &text), RWS_CHANGES_MISSED); /* of another server */
+    for (int i = 0; i < RWS_CHANGES_KEPT; i++) rws_changes_publish(n, "more");
+    assert_int_equal(rws_changes_wait(n, 1, 1, &number, &text), RWS_CHANGES_MISSED);
+    assert_int_equal(number, 2 + RWS_CHANGES_KEPT);
+    assert_int_equal(rws_changes_publish(n, NULL), 3 + RWS_CHANGES_KEPT);
+    assert_int_equal(rws_changes_wait(n, number, 1, &number, &text), RWS_CHANGES_MISSED);
+    assert_int_equal(number, 3 + RWS_CHANGES_KEPT);
+    rws_changes_end(n);
+    assert_int_equal(rws_changes_wait(n, number, 1, &number, &text), RWS_CHANGES_OVER);
+    rws_changes_free(n);
 
     /* A server that is started again does not continue the numbers of the one before. */
-    n = rws_news_new(1000);
-    assert_int_equal(rws_news_latest(n), 1000);
-    assert_int_equal(rws_news_publish(n, "first"), 1001);
+    n = rws_changes_new(1000);
+    assert_int_equal(rws_changes_latest(n), 1000);
+    assert_int_equal(rws_changes_publish(n, "first"), 1001);
     for (uint64_t before = 900; before < 1000; before++) {
-        assert_int_equal(rws_news_wait(n, before, 1, &number, &text), RWS_NEWS_MISSED);
+        assert_int_equal(rws_changes_wait(n, before, 1, &number, &text), RWS_CHANGES_MISSED);
         assert_int_equal(number, 1001);
     }
-    assert_int_equal(rws_news_wait(n, 1000, 1, &number, &text), RWS_NEWS_ITEM);
+    assert_int_equal(rws_changes_wait(n, 1000, 1, &number, &text), RWS_CHANGES_ITEM);
     assert_string_equal(text, "first");
     free(text);
-    rws_news_free(n);
+    rws_changes_free(n);
 }
 
 int main(void)

@@ -168,11 +168,30 @@ def example_path(path, operation, run, skip=()):
     return path + ("?" + "&".join(query) if query else "")
 
 
+def test_validator(root):
+    """Checks the description with openapi-spec-validator, where it is installed."""
+    name = "openapi-spec-validator accepts the description"
+    try:
+        import openapi_spec_validator
+    except ImportError:
+        return report(True, name + " # SKIP not installed")
+    wrong = [str(e) for e in openapi_spec_validator.OpenAPIV31SpecValidator(root).iter_errors()]
+    report(not wrong, name, wrong)
+
+
 def test_description(server, run):
     root = server.json("/api/openapi.json")
     routes = set(server.json("/api")["routes"])
     described = {f"{method.upper()} {path}" for path, item in root["paths"].items() for method in item}
     report(routes == described, "the description has every address of the server, and no other", routes ^ described)
+    test_validator(root)
+    schemas = root["components"]["schemas"]
+    names = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(root)))
+    report(names == set(schemas), "every schema that is named is described, and no other", names ^ set(schemas))
+    limits = server.json("/api")["limits"]
+    points = next(p for p in root["paths"]["/api/compare"]["get"]["parameters"] if p["name"] == "points")["schema"]
+    described = (points["maximum"], schemas["Sampling"]["properties"]["n"]["maximum"])
+    report(described == (limits["points"], limits["samples"]), "the limits in the description are the server's", described)
     for path, item in root["paths"].items():
         for method, operation in item.items():
             content = operation["responses"]["200"]["content"]

@@ -1,4 +1,4 @@
-#include "serve/question.h"
+#include "serve/body.h"
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -10,7 +10,7 @@
 
 enum { TOP = 10, MOST_TOP = 1000, MOST_TEXT = 20000, MOST_SIDE = 1024, MOST_CHOICES = 20000, MOST_TEST = 1000000 };
 
-void rws_posed_release(rws_posed *p)
+void rws_body_release(rws_body *p)
 {
     for (int i = 0; i < p->n_data; i++) {
         free((void *)p->data[i].picture.grey);
@@ -21,7 +21,7 @@ void rws_posed_release(rws_posed *p)
     free(p->choices);
     free(p->data);
     json_decref(p->document);
-    *p = (rws_posed){0};
+    *p = (rws_body){0};
 }
 
 /* ---- numbers */
@@ -98,8 +98,7 @@ static rws_status read_field(const json_t *value, const rws_field *f, float *out
                     f->dim == 1 ? "" : "an array of ", f->dim, f->dim == 1 ? "" : "s");
 }
 
-static rws_status read_fields(const json_t *object, const rws_field *fields, int n, rws_posed_datum *out,
-                              rws_error *err)
+static rws_status read_fields(const json_t *object, const rws_field *fields, int n, rws_body_datum *out, rws_error *err)
 {
     size_t total = 0;
     if (!json_is_object(object))
@@ -127,7 +126,7 @@ static rws_status read_fields(const json_t *object, const rws_field *fields, int
     return RWS_OK;
 }
 
-static rws_status read_picture(const json_t *object, rws_posed_datum *out, rws_error *err)
+static rws_status read_picture(const json_t *object, rws_body_datum *out, rws_error *err)
 {
     const json_t *grey = json_object_get(object, "grey");
     int           wide = 0, high = 0;
@@ -151,7 +150,7 @@ static rws_status read_picture(const json_t *object, rws_posed_datum *out, rws_e
     return RWS_OK;
 }
 
-static rws_status read_text(const json_t *value, rws_posed_datum *out, rws_error *err)
+static rws_status read_text(const json_t *value, rws_body_datum *out, rws_error *err)
 {
     if (!json_is_string(value)) return rws_fail(err, RWS_BAD_INPUT, "\"text\" is a text.");
     if (json_string_length(value) > MOST_TEXT)
@@ -160,10 +159,12 @@ static rws_status read_text(const json_t *value, rws_posed_datum *out, rws_error
     return RWS_OK;
 }
 
-static rws_status read_datum(const json_t *object, const rws_field *fields, int n, rws_posed_datum *out, rws_error *err)
+/* The keys of which a datum has one. */
+static const char *const ways[] = {"text", "picture", "fields", "test"};
+
+static rws_status read_datum(const json_t *object, const rws_field *fields, int n, rws_body_datum *out, rws_error *err)
 {
-    static const char *const ways[] = {"text", "picture", "fields", "test"};
-    int                      way = -1;
+    int way = -1;
     for (int i = 0; i < 4; i++) {
         if (!json_object_get(object, ways[i])) continue;
         if (way >= 0) return rws_fail(err, RWS_BAD_INPUT, "A datum has either \"%s\" or \"%s\".", ways[way], ways[i]);
@@ -197,7 +198,7 @@ static rws_status read_choice(const json_t *object, rws_choice *out, rws_error *
                     "array of them}.");
 }
 
-static rws_status read_choices(const json_t *body, const char *key, rws_posed *out, rws_error *err)
+static rws_status read_choices(const json_t *body, const char *key, rws_body *out, rws_error *err)
 {
     const json_t *list = json_object_get(body, key);
     const size_t  n = json_array_size(list);
@@ -241,8 +242,8 @@ static rws_status check_keys(const json_t *object, const char *allowed, rws_erro
 
 #define DATUM " text picture fields test"
 
-static rws_status read_data(const json_t *body, const rws_field *fields, int n_fields, const rws_posed_limits *limits,
-                            rws_posed *out, rws_error *err)
+static rws_status read_data(const json_t *body, const rws_field *fields, int n_fields, const rws_body_limits *limits,
+                            rws_body *out, rws_error *err)
 {
     const json_t *list = json_object_get(body, "data");
     const size_t  n = list ? json_array_size(list) : 1;
@@ -258,20 +259,19 @@ static rws_status read_data(const json_t *body, const rws_field *fields, int n_f
         if (list) RWS_TRY(check_keys(datum, DATUM, err));
         RWS_TRY(read_datum(datum, fields, n_fields, &out->data[i], err));
     }
-    if (list)
-        for (int i = 0; i < 4; i++)
-            if (json_object_get(body, (const char *const[]){"text", "picture", "fields", "test"}[i]))
-                return rws_fail(err, RWS_BAD_INPUT, "A request has one datum or \"data\", not both.");
+    for (int i = 0; list && i < 4; i++)
+        if (json_object_get(body, ways[i]))
+            return rws_fail(err, RWS_BAD_INPUT, "A request has one datum or \"data\", not both.");
     return RWS_OK;
 }
 
-static rws_status read_body(const json_t *body, rws_posed_kind kind, const rws_field *fields, int n_fields,
-                            const rws_posed_limits *limits, rws_posed *out, rws_error *err)
+static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_field *fields, int n_fields,
+                            const rws_body_limits *limits, rws_body *out, rws_error *err)
 {
     static const char *const keys[] = {
-        [RWS_POSED_INFER] = DATUM " data given particles seed top particles_listed marginals",
-        [RWS_POSED_SAMPLE] = " n seed particles_listed",
-        [RWS_POSED_SCORE] = DATUM " choices",
+        [RWS_BODY_INFER] = DATUM " data given particles seed top particles_listed marginals",
+        [RWS_BODY_SAMPLE] = " n seed particles_listed",
+        [RWS_BODY_SCORE] = DATUM " choices",
     };
     double seed = 1;
     if (!json_is_object(body)) return rws_fail(err, RWS_BAD_INPUT, "The body is a JSON object.");
@@ -283,31 +283,31 @@ static rws_status read_body(const json_t *body, rws_posed_kind kind, const rws_f
     RWS_TRY(read_bool(body, "particles_listed", &out->listed, err));
     RWS_TRY(read_bool(body, "marginals", &out->marginals, err));
     out->seed = (uint64_t)seed;
-    if (kind == RWS_POSED_SAMPLE) return RWS_OK;
+    if (kind == RWS_BODY_SAMPLE) return RWS_OK;
     RWS_TRY(read_data(body, fields, n_fields, limits, out, err));
     if ((double)out->n_data * out->particles > limits->work)
         return rws_fail(err, RWS_BAD_INPUT, "A request takes at most %.0f particles of all data together, not %d x %d.",
                         limits->work, out->n_data, out->particles);
-    if (kind == RWS_POSED_SCORE) RWS_TRY(read_choices(body, "choices", out, err));
+    if (kind == RWS_BODY_SCORE) RWS_TRY(read_choices(body, "choices", out, err));
     else if (json_object_get(body, "given")) RWS_TRY(read_choices(body, "given", out, err));
     for (int i = 0; i < out->n_data; i++) {
         rws_question *q = &out->data[i].question;
         q->n_particles = out->particles;
         q->seed = out->seed;
         q->particles = out->listed || out->marginals;
-        if (kind == RWS_POSED_SCORE) continue; /* its choices are no condition */
+        if (kind == RWS_BODY_SCORE) continue; /* its choices are no condition */
         q->given = out->choices;
         q->n_given = out->n_choices;
     }
     return RWS_OK;
 }
 
-rws_status rws_posed_read(const char *body, size_t n, rws_posed_kind kind, const rws_field *fields, int n_fields,
-                          const rws_posed_limits *limits, rws_posed *out, rws_error *err)
+rws_status rws_body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
+                         const rws_body_limits *limits, rws_body *out, rws_error *err)
 {
     json_error_t why;
     bool         starved;
-    *out = (rws_posed){.particles = limits->particles < 1000 ? limits->particles : 1000, .top = TOP, .samples = 1};
+    *out = (rws_body){.particles = limits->particles < 1000 ? limits->particles : 1000, .top = TOP, .samples = 1};
     out->document = rws_json_load(body, n, JSON_REJECT_DUPLICATES, &why, &starved);
     if (starved) return rws_no_memory(err, "a question");
     if (!out->document)

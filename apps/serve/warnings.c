@@ -1,4 +1,4 @@
-/* concern.c - what a person should know of a run: rows that are damaged, numbers that broke, a branch that has closed,
+/* warnings.c - warnings about a run: rows that are damaged, numerical failures, a branch that has closed,
  * evidence that falls. */
 #include "serve/core.h"
 
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(rws_buffer *out, const char *kind, const char *sentence)
+static void add(rws_buffer *out, const char *kind, const char *message)
 {
     rws_buffer_open(out, '{');
     rws_buffer_key_text(out, "kind", kind);
-    rws_buffer_key_text(out, "sentence", sentence);
+    rws_buffer_key_text(out, "sentence", message);
     rws_buffer_close(out, '}');
 }
 
@@ -115,7 +115,7 @@ static void check_falling(const rws_result *r, rws_buffer *out)
     add(out, "falling", text);
 }
 
-void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
+void rws_warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
 {
     const rws_result *r = &run->result;
     rws_buffer_open(out, '[');

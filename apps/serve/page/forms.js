@@ -1,9 +1,10 @@
-// ways.js - ways to give a datum: a sentence, a drawing, numbers, a test datum; and choices that are known.
+// forms.js - forms in which a datum is given: a sentence, a drawing, numbers, a test datum; and choices that are known.
 
-import { h, plural } from "./text.js";
+import { h } from "./dom.js";
+import { plural } from "./text.js";
 import { drawBoxes } from "./drawings.js";
 
-// Each way returns {element, datum()}, and calls `ask` when the datum has changed.
+// Each form returns {element, datum()}, and calls `ask` when the datum has changed.
 
 const sentences = [
   "astronomers saw stars with ears",
@@ -11,11 +12,10 @@ const sentences = [
   "ears saw saw with astronomers with stars",
 ];
 
-export function sentenceWay(info, ask) {
-  const input = h("input", {
+export function sentenceForm(info, ask) {
+  const input = h("input.large", {
     type: "text",
     id: "sentence",
-    class: "large",
     value: sentences[0],
     "aria-label": "sentence",
     autocomplete: "off",
@@ -32,20 +32,16 @@ export function sentenceWay(info, ask) {
   });
   return {
     element: h(
-      "div",
-      { class: "way" },
+      "div.form",
       input,
       info.model === "pcfg"
         ? h(
-            "p",
-            { class: "examples" },
+            "p.examples",
             "For example: ",
             sentences.map(t =>
               h(
-                "button",
+                "button.link",
                 {
-                  type: "button",
-                  class: "link",
                   onclick: () => {
                     input.value = t;
                     ask(true);
@@ -63,12 +59,11 @@ export function sentenceWay(info, ask) {
 }
 
 // A canvas for white strokes on black. The drawing is scaled down to the model's pixels.
-export function canvasWay(info, field, side, ask) {
+export function canvasForm(info, field, side, ask) {
   const size = 400,
-    canvas = h("canvas", {
+    canvas = h("canvas.pad", {
       width: size,
       height: size,
-      class: "pad",
       tabindex: "0",
       "aria-label": "draw digits here with the mouse or a finger",
     });
@@ -77,6 +72,7 @@ export function canvasWay(info, field, side, ask) {
     pen = ink.getContext("2d", { willReadFrequently: true });
   let last = null,
     boxes = [],
+    drawn = false,
     timer = null,
     asked = 0;
   const thick = (size / side) * (side >= 40 ? 2.3 : 2.2);
@@ -84,7 +80,7 @@ export function canvasWay(info, field, side, ask) {
   function paint() {
     context.drawImage(ink, 0, 0);
     drawBoxes(context, boxes, size);
-    if (!drawn()) {
+    if (!drawn) {
       context.fillStyle = "#8a949e";
       context.font = `16px ${getComputedStyle(document.body).fontFamily}`;
       context.textAlign = "center";
@@ -95,12 +91,11 @@ export function canvasWay(info, field, side, ask) {
       );
     }
   }
-  let any = false;
-  const drawn = () => any;
+
   function clear() {
     pen.fillStyle = "#000";
     pen.fillRect(0, 0, size, size);
-    any = false;
+    drawn = false;
     boxes = [];
     paint();
   }
@@ -116,7 +111,7 @@ export function canvasWay(info, field, side, ask) {
     pen.moveTo(...from);
     pen.lineTo(to[0] + 0.01, to[1]);
     pen.stroke();
-    any = true;
+    drawn = true;
     boxes = [];
     paint();
     const now = performance.now(); // during a stroke, about six times a second
@@ -163,17 +158,13 @@ export function canvasWay(info, field, side, ask) {
   }
   return {
     element: h(
-      "div",
-      { class: "way" },
+      "div.form",
       canvas,
       h(
         "p",
-        {},
         h(
-          "button",
+          "button.plain",
           {
-            type: "button",
-            class: "plain",
             onclick: () => {
               clear();
               ask(true);
@@ -184,7 +175,7 @@ export function canvasWay(info, field, side, ask) {
       ),
     ),
     datum: () =>
-      !drawn()
+      !drawn
         ? null
         : info.picture
           ? { picture: { wide: side, high: side, grey: grey() } }
@@ -221,7 +212,7 @@ function formField(f, ask, range) {
     });
     return {
       f,
-      element: h("div", { class: "form-row" }, h("span", {}, f.name), h("small", {}, about), text),
+      element: h("div.form-row", h("span", f.name), h("small", about), text),
       get: () =>
         f.most
           ? text.value
@@ -262,7 +253,7 @@ function formField(f, ask, range) {
       : null;
   return {
     f,
-    element: h("div", { class: "form-row" }, h("span", {}, f.name), cells, slide),
+    element: h("div.form-row", h("span", f.name), cells, slide),
     get: () => (f.dim === 1 ? Number(cells[0].value) : cells.map(c => Number(c.value))),
     set: value => {
       [value].flat().forEach((v, i) => {
@@ -283,7 +274,7 @@ function rangeOf(samples, name) {
     : null;
 }
 
-export function formWay(info, samples, ask) {
+export function numbersForm(info, samples, ask) {
   const fields = info.fields.filter(f => !f.label).map(f => formField(f, ask, rangeOf(samples, f.name)));
   let at = 0;
   const put = () => {
@@ -293,18 +284,14 @@ export function formWay(info, samples, ask) {
   if (samples.length) put();
   return {
     element: h(
-      "div",
-      { class: "way" },
+      "div.form",
       fields.map(x => x.element),
       samples.length
         ? h(
             "p",
-            {},
             h(
-              "button",
+              "button.plain",
               {
-                type: "button",
-                class: "plain",
                 id: "fill-form",
                 onclick: () => {
                   put();
@@ -320,7 +307,7 @@ export function formWay(info, samples, ask) {
   };
 }
 
-export function testWay(info, ask) {
+export function testForm(info, ask) {
   const input = h("input", {
     type: "number",
     min: "0",
@@ -336,11 +323,10 @@ export function testWay(info, ask) {
   };
   return {
     element: h(
-      "div",
-      { class: "way row" },
-      h("label", { class: "field" }, "Test datum ", input),
-      h("button", { type: "button", class: "plain", onclick: () => move(-1) }, "Previous"),
-      h("button", { type: "button", class: "plain", onclick: () => move(1) }, "Next"),
+      "div.form.row",
+      h("label.field", "Test datum ", input),
+      h("button.plain", { onclick: () => move(-1) }, "Previous"),
+      h("button.plain", { onclick: () => move(1) }, "Next"),
     ),
     datum: () => ({ test: Number(input.value) }),
     particles: info.picture ? 60 : undefined,
@@ -377,12 +363,10 @@ export function givenPart(ask) {
   });
   return {
     element: h(
-      "details",
-      { class: "given" },
-      h("summary", {}, "Choices that are known"),
+      "details.given",
+      h("summary", "Choices that are known"),
       h(
-        "p",
-        { class: "quiet" },
+        "p.quiet",
         "One on each line: SITE = VALUE, or SITE VISIT = VALUE, visits counted from 0. The answer is then about the others.",
       ),
       text,

@@ -1,4 +1,4 @@
-#include "serve/warm.h"
+#include "serve/posteriors.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct rws_warm {
+struct rws_opened {
     char           *folder;
     rws_posterior  *posterior; /* NULL only if it could not be opened */
     struct timespec time;      /* of the checkpoint */
@@ -17,35 +17,35 @@ struct rws_warm {
     double          asked;  /* time of the last question */
     int             held;   /* how many threads hold it */
     bool            listed; /* in the list; if not, the last thread that gives it back closes it */
-    rws_warm       *next;
+    rws_opened     *next;
 };
 
-struct rws_warm_set {
+struct rws_posteriors {
     pthread_mutex_t lock;    /* of the list */
     pthread_mutex_t opening; /* one checkpoint is loaded at a time */
-    rws_warm       *list;
+    rws_opened     *list;
 };
 
-rws_warm_set *rws_warm_set_new(void)
+rws_posteriors *rws_posteriors_new(void)
 {
-    rws_warm_set *s = calloc(1, sizeof *s);
+    rws_posteriors *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->opening, NULL);
     return s;
 }
 
-static void close_one(rws_warm *w)
+static void close_one(rws_opened *w)
 {
     rws_posterior_free(w->posterior);
     free(w->folder);
     free(w);
 }
 
-void rws_warm_set_free(rws_warm_set *s)
+void rws_posteriors_free(rws_posteriors *s)
 {
     if (!s) return;
-    for (rws_warm *w = s->list, *next; w; w = next) {
+    for (rws_opened *w = s->list, *next; w; w = next) {
         next = w->next;
         close_one(w);
     }
@@ -62,9 +62,9 @@ static void look(const char *folder, struct stat *is)
 }
 
 /* Takes a posterior out of the list; it is closed now, or by the last thread that gives it back. */
-static void unlist(rws_warm_set *s, rws_warm *w)
+static void unlist(rws_posteriors *s, rws_opened *w)
 {
-    rws_warm **at = &s->list;
+    rws_opened **at = &s->list;
     while (*at && *at != w) at = &(*at)->next;
     if (*at) *at = w->next;
     w->listed = false;
@@ -72,9 +72,9 @@ static void unlist(rws_warm_set *s, rws_warm *w)
 }
 
 /* The listed posterior of the folder, held for the caller; NULL if there is none with the present checkpoint. */
-static rws_warm *find(rws_warm_set *s, const char *folder, const struct stat *is)
+static rws_opened *find(rws_posteriors *s, const char *folder, const struct stat *is)
 {
-    rws_warm *w = s->list;
+    rws_opened *w = s->list;
     while (w && strcmp(w->folder, folder) != 0) w = w->next;
     if (!w || w->inode != is->st_ino || w->time.tv_sec != is->st_mtim.tv_sec || w->time.tv_nsec != is->st_mtim.tv_nsec)
         return NULL;
@@ -83,34 +83,35 @@ static rws_warm *find(rws_warm_set *s, const char *folder, const struct stat *is
     return w;
 }
 
-static void put(rws_warm_set *s, rws_warm *new)
+static void put(rws_posteriors *s, rws_opened *new)
 {
-    rws_warm *oldest = NULL;
-    int       n = 0;
-    for (rws_warm *w = s->list, *next; w; w = next) {
+    rws_opened *oldest = NULL;
+    int         n = 0;
+    for (rws_opened *w = s->list, *next; w; w = next) {
         next = w->next;
         if (strcmp(w->folder, new->folder) == 0) unlist(s, w);
         else if (n++, !oldest || w->asked < oldest->asked) oldest = w;
     }
-    if (n >= RWS_WARM_MOST) unlist(s, oldest);
+    if (n >= RWS_POSTERIORS_MOST) unlist(s, oldest);
     new->next = s->list;
     s->list = new;
 }
 
-static rws_warm *try_find(rws_warm_set *s, const char *folder, const struct stat *is)
+static rws_opened *try_find(rws_posteriors *s, const char *folder, const struct stat *is)
 {
     pthread_mutex_lock(&s->lock);
-    rws_warm *w = find(s, folder, is);
+    rws_opened *w = find(s, folder, is);
     pthread_mutex_unlock(&s->lock);
     return w;
 }
 
-static rws_status open_one(rws_warm_set *s, const char *folder, const rws_config *given, rws_warm **out, rws_error *err)
+static rws_status open_one(rws_posteriors *s, const char *folder, const rws_config *given, rws_opened **out,
+                           rws_error *err)
 {
     struct stat is;
     look(folder, &is);
     if ((*out = try_find(s, folder, &is))) return RWS_OK; /* another thread has opened it meanwhile */
-    rws_warm *w = calloc(1, sizeof *w);
+    rws_opened *w = calloc(1, sizeof *w);
     if (w) w->folder = strdup(folder);
     if (!w || !w->folder) {
         free(w);
@@ -132,7 +133,8 @@ static rws_status open_one(rws_warm_set *s, const char *folder, const rws_config
     return RWS_OK;
 }
 
-rws_status rws_warm_take(rws_warm_set *s, const char *folder, const rws_config *given, rws_warm **out, rws_error *err)
+rws_status rws_posteriors_take(rws_posteriors *s, const char *folder, const rws_config *given, rws_opened **out,
+                               rws_error *err)
 {
     struct stat is;
     look(folder, &is);
@@ -143,7 +145,7 @@ rws_status rws_warm_take(rws_warm_set *s, const char *folder, const rws_config *
     return status;
 }
 
-void rws_warm_give_back(rws_warm_set *s, rws_warm *w)
+void rws_posteriors_give_back(rws_posteriors *s, rws_opened *w)
 {
     pthread_mutex_lock(&s->lock);
     w->held--;
@@ -151,7 +153,7 @@ void rws_warm_give_back(rws_warm_set *s, rws_warm *w)
     pthread_mutex_unlock(&s->lock);
 }
 
-rws_posterior *rws_warm_posterior(rws_warm *w)
+rws_posterior *rws_opened_posterior(rws_opened *w)
 {
     return w->posterior;
 }

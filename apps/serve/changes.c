@@ -1,4 +1,4 @@
-#include "serve/news.h"
+#include "serve/changes.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -6,17 +6,17 @@
 #include <string.h>
 #include <time.h>
 
-struct rws_news {
+struct rws_changes {
     pthread_mutex_t lock;
     pthread_cond_t  changed;
-    char           *items[RWS_NEWS_KEPT]; /* item number i is at i % RWS_NEWS_KEPT; NULL: there is none */
+    char           *items[RWS_CHANGES_KEPT]; /* item number i is at i % RWS_CHANGES_KEPT; NULL: there is none */
     uint64_t        latest;
     bool            over;
 };
 
-rws_news *rws_news_new(uint64_t before)
+rws_changes *rws_changes_new(uint64_t before)
 {
-    rws_news          *n = calloc(1, sizeof *n);
+    rws_changes       *n = calloc(1, sizeof *n);
     pthread_condattr_t clock;
     if (!n) return NULL;
     pthread_condattr_init(&clock);
@@ -28,28 +28,28 @@ rws_news *rws_news_new(uint64_t before)
     return n;
 }
 
-void rws_news_free(rws_news *n)
+void rws_changes_free(rws_changes *n)
 {
     if (!n) return;
-    for (int i = 0; i < RWS_NEWS_KEPT; i++) free(n->items[i]);
+    for (int i = 0; i < RWS_CHANGES_KEPT; i++) free(n->items[i]);
     pthread_cond_destroy(&n->changed);
     pthread_mutex_destroy(&n->lock);
     free(n);
 }
 
-uint64_t rws_news_publish(rws_news *n, const char *text)
+uint64_t rws_changes_publish(rws_changes *n, const char *text)
 {
     char *copy = text ? strdup(text) : NULL;
     pthread_mutex_lock(&n->lock);
     const uint64_t number = ++n->latest;
-    free(n->items[number % RWS_NEWS_KEPT]);
-    n->items[number % RWS_NEWS_KEPT] = copy; /* NULL without memory: watchers count it as missed */
+    free(n->items[number % RWS_CHANGES_KEPT]);
+    n->items[number % RWS_CHANGES_KEPT] = copy; /* NULL without memory: watchers count it as missed */
     pthread_cond_broadcast(&n->changed);
     pthread_mutex_unlock(&n->lock);
     return number;
 }
 
-uint64_t rws_news_latest(rws_news *n)
+uint64_t rws_changes_latest(rws_changes *n)
 {
     pthread_mutex_lock(&n->lock);
     const uint64_t latest = n->latest;
@@ -67,26 +67,26 @@ static struct timespec moment_in(double seconds)
     return t;
 }
 
-rws_news_state rws_news_wait(rws_news *n, uint64_t after, double seconds, uint64_t *number, char **text)
+rws_changes_state rws_changes_wait(rws_changes *n, uint64_t after, double seconds, uint64_t *number, char **text)
 {
     const struct timespec until = moment_in(seconds);
-    rws_news_state        state = RWS_NEWS_NONE;
+    rws_changes_state     state = RWS_CHANGES_NONE;
     *text = NULL;
     pthread_mutex_lock(&n->lock);
     while (!n->over && n->latest == after && pthread_cond_timedwait(&n->changed, &n->lock, &until) == 0) continue;
-    if (n->over) state = RWS_NEWS_OVER;
+    if (n->over) state = RWS_CHANGES_OVER;
     else if (n->latest != after) {
-        const bool  kept = after < n->latest && n->latest - after <= RWS_NEWS_KEPT;
-        const char *item = kept ? n->items[(after + 1) % RWS_NEWS_KEPT] : NULL;
+        const bool  kept = after < n->latest && n->latest - after <= RWS_CHANGES_KEPT;
+        const char *item = kept ? n->items[(after + 1) % RWS_CHANGES_KEPT] : NULL;
         *text = item ? strdup(item) : NULL;
         *number = *text ? after + 1 : n->latest;
-        state = *text ? RWS_NEWS_ITEM : RWS_NEWS_MISSED;
+        state = *text ? RWS_CHANGES_ITEM : RWS_CHANGES_MISSED;
     }
     pthread_mutex_unlock(&n->lock);
     return state;
 }
 
-void rws_news_end(rws_news *n)
+void rws_changes_end(rws_changes *n)
 {
     pthread_mutex_lock(&n->lock);
     n->over = true;

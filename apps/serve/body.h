@@ -10,8 +10,8 @@
  * known); for a score with "choices".
  * This file knows no model; it gets the fields.
  */
-#ifndef RWS_SERVE_QUESTION_H
-#define RWS_SERVE_QUESTION_H
+#ifndef RWS_SERVE_BODY_H
+#define RWS_SERVE_BODY_H
 
 #include "rws_train.h"
 
@@ -22,7 +22,7 @@ typedef struct {
     int    data;      /* in a request */
     double work;      /* particles of all data together */
     int    samples;
-} rws_posed_limits;
+} rws_body_limits;
 
 /* One datum. */
 typedef struct {
@@ -30,26 +30,26 @@ typedef struct {
     rws_grey      picture;
     float        *numbers;
     const float **fields;
-} rws_posed_datum;
+} rws_body_datum;
 
 typedef struct {
-    rws_posed_datum *data;
-    int              n_data;
-    bool             many; /* as "data": the reply is a line per datum */
-    int              particles, top, samples;
-    uint64_t         seed;
-    bool             listed, marginals;
-    rws_choice      *choices; /* of a score, or given for a question */
-    int              n_choices;
-    json_t          *document; /* owns the texts of the questions */
-} rws_posed;
+    rws_body_datum *data;
+    int             n_data;
+    bool            many; /* as "data": the reply is a line per datum */
+    int             particles, top, samples;
+    uint64_t        seed;
+    bool            listed, marginals;
+    rws_choice     *choices; /* of a score, or given for a question */
+    int             n_choices;
+    json_t         *document; /* owns the texts of the questions */
+} rws_body;
 
-typedef enum { RWS_POSED_INFER, RWS_POSED_SAMPLE, RWS_POSED_SCORE } rws_posed_kind;
+typedef enum { RWS_BODY_INFER, RWS_BODY_SAMPLE, RWS_BODY_SCORE } rws_body_kind;
 
-/* RWS_BAD_INPUT with a sentence that names the key. The caller releases *out, also after a failure. */
-rws_status rws_posed_read(const char *body, size_t n, rws_posed_kind kind, const rws_field *fields, int n_fields,
-                          const rws_posed_limits *limits, rws_posed *out, rws_error *err)
+/* RWS_BAD_INPUT with a message that names the key. The caller releases *out, also after a failure. */
+rws_status rws_body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
+                         const rws_body_limits *limits, rws_body *out, rws_error *err)
     __attribute__((warn_unused_result));
-void rws_posed_release(rws_posed *p);
+void rws_body_release(rws_body *p);
 
 #endif
