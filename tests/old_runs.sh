@@ -34,6 +34,8 @@ build_more() { # version: the example and the Python package, where there are an
         sed -nE 's#^(examples/burglary\.so|python/rws/[^/:]*):.*#\1#p')) >>"$old/$1/log" 2>&1
 }
 
+python=python3 # Debian's may have numpy where the first in the path has not
+/usr/bin/python3 -c 'import numpy' 2>/dev/null && python=/usr/bin/python3
 small_python='
 import sys, numpy as np, rws
 class Mixture(rws.Model):
@@ -53,7 +55,7 @@ if sys.argv[1] == "train":
 elif sys.argv[1] == "infer":
     assert len(rws.open(sys.argv[2], Mixture()).infer(x=3.9)) > 0
 else:
-    rws.train(Mixture(), data={"x": x}, out=sys.argv[2], resume=True, iterations=40)
+    rws.resume(sys.argv[2], Mixture(), data={"x": x}, iterations=40)
 '
 blocks='--set images=blocks --set canvas=12 --set glimpse=6 --set what=4 --set hidden=16'
 noise='--set data=noise --set pixels=20 --set layers=6,4'
@@ -69,7 +71,7 @@ make_runs() { # version
         # shellcheck disable=SC2086 # lists of words
         "$old_rws" train "$name" -k 4 -b 8 -n 20 --eval-every 10 $more --out $model >$model.log 2>&1 || rm -rf ./$model
     done
-    [ ! -d "$old/$1/src/build/python" ] || PYTHONPATH=$old/$1/src/build/python python3 -c "$small_python" train python >python.log 2>&1
+    [ ! -d "$old/$1/src/build/python" ] || PYTHONPATH=$old/$1/src/build/python $python -c "$small_python" train python >python.log 2>&1
     cd "$work" || return 1
 }
 
@@ -93,7 +95,7 @@ try_run() { # version model
     rm -rf run && cp -r "$old/$1/runs/$2" run
     if [ "$2" = python ]; then
         for action in infer resume; do
-            outcome "$1" "$2" $action env PYTHONPATH="$build/python" python3 -c "$small_python" $action run
+            outcome "$1" "$2" $action env PYTHONPATH="$build/python" $python -c "$small_python" $action run
         done
         return
     fi

@@ -341,6 +341,7 @@ static int run(const command *c, const char *arguments, long at)
     fflush(NULL);
     n_calls = 0, fails_at = at, began = false, place[0] = '\0';
     unlink("../place");
+    unlink("../out"); /* the port of the last server */
     shared->complaint[0] = shared->asked[0] = '\0';
     const pid_t child = fork();
     if (child == 0) begin(arguments, at);
@@ -435,6 +436,7 @@ static void ask(int process)
 static void learn(const command *c)
 {
     fflush(NULL);
+    unlink("../out");
     const pid_t child = fork();
     if (child == 0) begin(c->arguments, 0);
     const int process = (int)syscall(SYS_pidfd_open, child, 0), port = port_of_server(process);
