@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "rws/report.h"
-#include "results/keys.h"
+#include "figure/bundle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static bool differs(const rws_results *r, const char *key)
 {
     const char *value = NULL;
     for (int i = 0; i < r->n; i++)
-        if (rws_result_departs(&r->runs[i], key, &value)) return true;
+        if (rws_bundle_departs(&r->runs[i], key, &value)) return true;
     return false;
 }
 

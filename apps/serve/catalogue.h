@@ -13,7 +13,7 @@
 #ifndef RWS_SERVE_CATALOGUE_H
 #define RWS_SERVE_CATALOGUE_H
 
-#include "rws_train.h"
+#include "rws_results.h"
 
 enum { RWS_RUN_ID = 16 }; /* hexadecimal digits */
 

@@ -10,7 +10,7 @@
 #define RWS_SERVE_READING_H
 
 #include "store/store.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 /* A row of RWS_STORE_ALL_RUNS; texts are copies. */
 typedef struct {

@@ -1,4 +1,4 @@
-#include "rws_train.h"
+#include "rws_results.h"
 
 #include "base/error.h"
 #include "base/file.h"
@@ -451,7 +451,7 @@ rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_er
     return none ? RWS_OK : status;
 }
 
-/* ---- selecting */
+/* ---- looking */
 
 const char *rws_result_state(const rws_result *r)
 {
@@ -468,32 +468,6 @@ const char *rws_result_get(const rws_result *r, const char *key)
     for (int i = 0; i < r->n_keys; i++)
         if (strcmp(r->keys[i].key, key) == 0) return r->keys[i].value;
     return NULL;
-}
-
-/* Whether the text is a whole number; *digits is then behind its sign and its leading zeros. */
-static bool is_whole(const char *text, const char **digits)
-{
-    const char *first = text + (text[0] == '-');
-    *digits = first + strspn(first, "0");
-    return first[0] && !first[strspn(first, "0123456789")];
-}
-
-/* Whole numbers are compared by their digits: a seed may have more of them than a double. */
-static bool same_value(const char *a, const char *b)
-{
-    const char *digits_a, *digits_b;
-    if (is_whole(a, &digits_a) && is_whole(b, &digits_b))
-        return strcmp(digits_a, digits_b) == 0 && (!*digits_a || (a[0] == '-') == (b[0] == '-'));
-    char        *end_a, *end_b;
-    const double x = g_ascii_strtod(a, &end_a), y = g_ascii_strtod(b, &end_b);
-    return strcmp(a, b) == 0 || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
-}
-
-bool rws_result_has(const rws_result *r, const char *key, const char *value)
-{
-    if (!value) return false;
-    const char *own = rws_result_get(r, key);
-    return own && same_value(own, value);
 }
 
 bool rws_result_same_but_seed(const rws_result *a, const rws_result *b)
@@ -527,51 +501,4 @@ const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t 
     for (int i = 0; r && name && i < r->n_shots; i++)
         if (strcmp(r->shots[i].name, name) == 0 && r->shots[i].iteration <= iteration) latest = &r->shots[i];
     return latest;
-}
-
-/* Whether the run has one of the n values, which stand one after the other, each ended by a zero byte. */
-static bool has_one_of(const rws_result *r, const char *key, const char *values, int n)
-{
-    for (int i = 0; i < n; i++, values += strlen(values) + 1)
-        if (rws_result_has(r, key, values)) return true;
-    return false;
-}
-
-/* Keeps the runs that meet one condition. */
-static rws_status keep_one(rws_results *r, const char *condition, rws_error *err)
-{
-    const char *equals = strchr(condition, '=');
-    if (!equals || equals == condition)
-        return rws_fail(err, RWS_BAD_INPUT, "A condition is key=value, such as method=ww, not \"%s\".",
-                        rws_quote(condition).text);
-    char *key = strdup(condition);
-    if (!key) return no_memory(err);
-    char *values = key + (equals - condition) + 1;
-    int   n_values = 1;
-    values[-1] = '\0';
-    for (char *at = values; *at; at++)
-        if (*at == ',') *at = '\0', n_values++;
-    bool known = r->n == 0;
-    int  n = 0;
-    for (int i = 0; i < r->n; i++) {
-        known = known || rws_result_get(&r->runs[i], key);
-        if (has_one_of(&r->runs[i], key, values, n_values)) r->runs[n++] = r->runs[i];
-    }
-    r->n = n;
-    const rws_status status =
-        known ? RWS_OK
-              : rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
-                         rws_quote(key).text);
-    free(key);
-    return status;
-}
-
-rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err)
-{
-    RWS_NEED(r, err);
-    for (int i = 0; i < n; i++) {
-        if (!conditions || !conditions[i]) return rws_fail(err, RWS_BAD_INPUT, "Condition %d is NULL.", i);
-        RWS_TRY(keep_one(r, conditions[i], err));
-    }
-    return RWS_OK;
 }

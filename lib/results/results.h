@@ -8,7 +8,7 @@
 #define RWS_RESULTS_RESULTS_H
 
 #include "base/arena.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 struct rws_results_memory {
     rws_arena arena;
