@@ -51,7 +51,6 @@ struct rws_catalogue {
     char (*gone)[RWS_RUN_ID + 1];
     int      n_gone;
     uint64_t serial;
-    char     host[256];
 };
 
 /* ---- memory. Without memory a run is left out until the next refresh. */
@@ -160,7 +159,6 @@ rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **ou
     }
     init_lock(&c->lock);
     rws_store_patience(PATIENCE);
-    gethostname(c->host, sizeof c->host - 1);
     for (int i = 0; i < n; i++) {
         struct stat about;
         char       *real = realpath(paths[i], NULL), *root = real ? strdup(real) : NULL;
@@ -475,7 +473,7 @@ static void update_store(rws_catalogue *c, store *s)
         keep_entries(c, s);
     } else if (format == 0 && is.st_size > 0) complain(c, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
-        if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = calendar(is.st_mtim);
+        if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = is.st_mtim.tv_sec;
     for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
     free(list.list);
     sqlite3_close(db);
@@ -501,29 +499,21 @@ static void complain_of_damage(rws_catalogue *c)
 
 /* ---- runs that train */
 
-/* A run that another machine wrote last counts as training for two minutes after its store was written: locks that are
- * held there are not in this kernel's list. */
-static const char *state_of(const rws_catalogue *c, const rws_entry *e, const rws_held *held)
-{
-    const rws_result *r = &e->public.result;
-    const char       *state = rws_result_state(r);
-    struct timespec   now;
-    if (strcmp(state, "unfinished") != 0) return state;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const bool elsewhere = r->host && strcmp(r->host, c->host) != 0 && calendar(now) - e->store_time < 120;
-    return elsewhere || rws_held_has(held, e->folder) ? "training" : "stopped";
-}
-
 static bool update_states(rws_catalogue *c)
 {
     rws_held held = rws_held_read();
     bool     changed = false;
     for (int i = 0; i < c->n_entries; i++) {
         rws_entry  *e = c->entries[i];
-        const char *state = state_of(c, e, &held);
-        if (e->public.state == state || strcmp(e->public.state, state) == 0) continue;
+        rws_result *r = &e->public.result;
+        const char *state = rws_result_state(r);
+        const bool  training =
+            strcmp(state, "unfinished") == 0 && rws_held_trains(&held, e->folder, r->host, e->store_time);
+        if (strcmp(state, "unfinished") == 0) state = training ? "training" : "stopped";
+        if (strcmp(e->public.state, state) == 0) continue;
         pthread_rwlock_wrlock(&c->lock);
         e->public.state = state;
+        r->training = training;
         e->public.serial = c->serial + 1;
         pthread_rwlock_unlock(&c->lock);
         changed = true;

@@ -10,6 +10,8 @@
 #include "serve/catalogue.h"
 #include "serve/reading.h"
 
+#include <time.h>
+
 /* A metric of a run; the arrays grow. */
 typedef struct {
     char   *name;
@@ -30,7 +32,7 @@ typedef struct {
     rws_checksum_seen seen;       /* rows that were checked */
     double            changed;    /* when something was new */
     bool              present;    /* found by the refresh that is going on */
-    double            store_time; /* when the store was written last, in seconds of the calendar */
+    time_t            store_time; /* when the store was written last */
 } rws_entry;
 
 void rws_entry_free(rws_entry *e); /* NULL is allowed */

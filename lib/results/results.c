@@ -6,6 +6,7 @@
 #include "store/checksum.h"
 #include "results/keys.h"
 #include "results/results.h"
+#include "store/held.h"
 #include "store/store.h"
 
 #include <dirent.h>
@@ -416,6 +417,21 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp(x->store, y->store);
 }
 
+/* Finds out which of the unfinished runs a process trains. */
+static void find_training(rws_results *r)
+{
+    rws_held held = rws_held_read();
+    for (int i = 0; i < r->n; i++) {
+        rws_result *run = &r->runs[i];
+        struct stat store;
+        if (strcmp(rws_result_state(run), "unfinished") != 0 || is_exported(run->store)) continue;
+        char *folder = rws_store_folder(run->store, run->name);
+        run->training = stat(run->store, &store) == 0 && rws_held_trains(&held, folder, run->host, store.st_mtime);
+        free(folder);
+    }
+    rws_held_free(&held);
+}
+
 static rws_status read_paths(const char *const *paths, int n, rws_results **out, bool *none, rws_error *err)
 {
     rws_results *r = calloc(1, sizeof *r);
@@ -433,6 +449,7 @@ static rws_status read_paths(const char *const *paths, int n, rws_results **out,
         rws_results_free(r);
         return status;
     }
+    find_training(r);
     *out = r;
     return RWS_OK;
 }
