@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "store/checksum.h"
-#include "results/keys.h"
 #include "results/results.h"
 #include "store/held.h"
 #include "store/store.h"
@@ -22,6 +21,8 @@
 void rws_results_free(rws_results *r)
 {
     if (!r) return;
+    for (int i = 0; r->memory && i < r->memory->n_growing; i++) rws_growing_release(&r->memory->growing[i]);
+    if (r->memory) free(r->memory->growing);
     if (r->memory) rws_arena_free(&r->memory->arena);
     free(r->memory);
     free(r->runs);
@@ -69,190 +70,57 @@ void rws_result_count_iterations(rws_result *run)
     run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
 }
 
-typedef struct {
-    rws_results    *results;
-    rws_result     *run;
-    rws_result_key *keys;
-} taking;
-
-static bool take_key(void *context, size_t most, const char *key, const char *value)
-{
-    taking *t = context;
-    if (!t->keys) t->run->keys = t->keys = rws_results_zeroed(t->results, most * sizeof *t->keys);
-    if (!t->keys) return false;
-    t->keys[t->run->n_keys++] =
-        (rws_result_key){rws_results_text(t->results, key), rws_results_text(t->results, value)};
-    return !t->results->memory->starved;
-}
-
-/* The entries of config.json as keys and values, with the settings among them. A text that is no JSON leaves a run
- * without keys. False without memory. */
-static bool read_config(rws_results *r, rws_result *run, const char *text)
-{
-    taking t = {r, run, NULL};
-    if (!rws_keys_read(text, take_key, &t)) return false;
-    rws_result_count_iterations(run);
-    return true;
-}
-
-/* ---- rows. A function that returns an int returns an SQLite result code. */
-
-static double number_at(sqlite3_stmt *s, int column)
-{
-    return sqlite3_column_type(s, column) == SQLITE_NULL ? NAN : sqlite3_column_double(s, column);
-}
-
-static const char *text_at(sqlite3_stmt *s, int column)
-{
-    return (const char *)sqlite3_column_text(s, column);
-}
-
-/* Prepares a statement whose parameter ?1 is the name of a run. */
-static int prepare(sqlite3 *db, const char *sql, const char *run, sqlite3_stmt **s)
-{
-    const int code = sqlite3_prepare_v2(db, sql, -1, s, NULL);
-    return code ? code : sqlite3_bind_text(*s, 1, run, -1, SQLITE_STATIC);
-}
-
-/* Finalises a statement. `code` is that of its last step, where SQLITE_DONE is success. */
-static int finish(sqlite3_stmt *s, int code)
-{
-    sqlite3_finalize(s);
-    return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static int count_rows(sqlite3 *db, const char *sql, const char *run, int *n)
-{
-    sqlite3_stmt *s = NULL;
-    int           code = prepare(db, sql, run, &s);
-    *n = 0;
-    if (!code) {
-        code = sqlite3_step(s);
-        const int64_t found = code == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-        if (code == SQLITE_ROW) code = found < INT_MAX && found <= rws_store_size(db) ? SQLITE_DONE : SQLITE_CORRUPT;
-        if (code == SQLITE_DONE) *n = (int)found;
-    }
-    return finish(s, code ? code : SQLITE_DONE);
-}
-
-static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
-{
-    int n_rows, n_names, n = 0;
-    int code = count_rows(db, "SELECT count(*) FROM metrics WHERE run = ?1", run->name, &n_rows);
-    if (!code) code = count_rows(db, "SELECT count(DISTINCT name) FROM metrics WHERE run = ?1", run->name, &n_names);
-    if (code) return code;
-    rws_arena    *a = &r->memory->arena;
-    double       *numbers = RWS_TRY_NEW(a, double, 3 * (size_t)n_rows + 1);
-    rws_history  *series = rws_results_zeroed(r, ((size_t)n_names + 1) * sizeof *series);
-    sqlite3_stmt *s = NULL;
-    if (!numbers || !series) return SQLITE_NOMEM;
-    code = prepare(db, "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 ORDER BY name, iteration",
-                   run->name, &s);
-    if (code) return finish(s, code);
-    for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
-        const char  *name = text_at(s, 0) ? text_at(s, 0) : "";
-        rws_history *now = n ? &series[n - 1] : NULL;
-        if (!now || strcmp(now->metric, name) != 0) {
-            now = &series[n++];
-            *now = (rws_history){rws_results_text(r, name), 0, numbers + row, numbers + n_rows + row,
-                                 numbers + 2 * n_rows + row};
-            if (!now->metric) return finish(s, SQLITE_NOMEM);
-        }
-        numbers[row] = (double)sqlite3_column_int64(s, 1);
-        numbers[n_rows + row] = number_at(s, 2);
-        numbers[2 * n_rows + row] = number_at(s, 3);
-        now->n++;
-    }
-    run->histories = series;
-    run->n_histories = n;
-    return finish(s, code);
-}
-
-static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
-{
-    int n_rows, n_shots, n = 0;
-    int code = count_rows(db, "SELECT count(*) FROM snapshots WHERE run = ?1", run->name, &n_rows);
-    if (!code)
-        code = count_rows(db, "SELECT count(*) FROM (SELECT DISTINCT name, iteration FROM snapshots WHERE run = ?1)",
-                          run->name, &n_shots);
-    if (code) return code;
-    rws_arena    *a = &r->memory->arena;
-    double       *values = RWS_TRY_NEW(a, double, (size_t)n_rows + 1);
-    const char  **labels = rws_results_zeroed(r, ((size_t)n_rows + 1) * sizeof *labels);
-    rws_shot     *shots = rws_results_zeroed(r, ((size_t)n_shots + 1) * sizeof *shots);
-    sqlite3_stmt *s = NULL;
-    if (!values || !labels || !shots) return SQLITE_NOMEM;
-    code = prepare(db,
-                   "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1 ORDER BY name, iteration, place",
-                   run->name, &s);
-    if (code) return finish(s, code);
-    for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
-        const char    *name = text_at(s, 0) ? text_at(s, 0) : "";
-        const uint64_t iteration = (uint64_t)sqlite3_column_int64(s, 1);
-        rws_shot      *now = n ? &shots[n - 1] : NULL;
-        if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
-            now = &shots[n++];
-            *now = (rws_shot){rws_results_text(r, name), iteration, 0, values + row, labels + row};
-            if (!now->name) return finish(s, SQLITE_NOMEM);
-        }
-        labels[row] = rws_results_text(r, text_at(s, 2));
-        values[row] = number_at(s, 3);
-        now->n++;
-    }
-    run->shots = shots;
-    run->n_shots = n;
-    return finish(s, code);
-}
-
 /* ---- stores */
 
-/* Reads the configuration of a run that failed before its first evaluation. The run is left out again if its folder is gone. */
-static int read_failed(rws_results *r, rws_result *run)
+/* Gives a run that failed before its first evaluation the configuration that is in its folder. *gone: there is none. */
+static int complete(const char *store, rws_head *h, bool *gone)
 {
     rws_error  ignored;
-    char      *folder = rws_store_folder(run->store, run->name), *config = NULL;
-    rws_status status = folder ? rws_store_folder_config(folder, &config, &ignored) : RWS_OK;
-    if (status == RWS_OK && !config) r->n--;
-    else if (status == RWS_OK && !read_config(r, run, config)) status = RWS_NO_MEMORY;
-    free(config);
+    char      *folder = h->early ? rws_store_folder(store, h->name) : NULL;
+    rws_status status = folder ? rws_store_folder_config(folder, &h->config, &ignored) : RWS_OK;
+    *gone = h->early && status == RWS_OK && !h->config;
     free(folder);
     return status == RWS_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* Reads a run into memory of its own, which is the last of the results'. */
+static int read_run(rws_results *r, sqlite3 *db, const char *store, const rws_head *h)
+{
+    struct rws_results_memory *m = r->memory;
+    rws_points                 points = {0};
+    rws_shots                  shots = {0};
+    rws_result                *run = rws_results_add(r), *own = rws_results_zeroed(r, sizeof *own);
+    if (!run || !own || !rws_make_room(&m->growing, m->n_growing, &m->room_growing, sizeof *m->growing))
+        return SQLITE_NOMEM;
+    rws_growing *g = &m->growing[m->n_growing++];
+    *g = (rws_growing){.result = own};
+    own->name = rws_results_text(r, h->name);
+    own->store = store;
+    int code = own->name && rws_growing_take_head(g, h) ? SQLITE_OK : SQLITE_NOMEM;
+    if (!code) code = rws_points_read(db, h->name, -1, &points);
+    if (!code && !rws_growing_add(g, &points)) code = SQLITE_NOMEM;
+    if (!code) code = rws_shots_read(db, h->name, &shots);
+    if (!code) rws_growing_take_shots(g, &shots);
+    *run = *own;
+    rws_shots_release(&shots);
+    rws_points_release(&points);
+    return code;
 }
 
 /* Reads the runs of a store, or the run `only` if it is not NULL. */
 static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
 {
-    const int     first = r->n;
-    const char   *store = rws_results_text(r, path);
-    sqlite3_stmt *s = NULL;
-    int           code = prepare(db,
-                                 "SELECT run, config, host, version, started, iteration, seconds, sentence, early"
-                                           " FROM " RWS_STORE_ALL_RUNS " WHERE ?1 IS NULL OR run = ?1",
-                                 only, &s);
-    if (code || !store) return finish(s, code ? code : SQLITE_NOMEM);
-    while ((code = sqlite3_step(s)) == SQLITE_ROW) {
-        rws_result *run = rws_results_add(r);
-        if (!run) return finish(s, SQLITE_NOMEM);
-        if (r->n - first > rws_store_size(db)) return finish(s, SQLITE_CORRUPT);
-        run->name = rws_results_text(r, text_at(s, 0) ? text_at(s, 0) : "");
-        run->store = store;
-        run->host = rws_results_text(r, text_at(s, 2));
-        run->version = rws_results_text(r, text_at(s, 3));
-        run->started = rws_results_text(r, text_at(s, 4));
-        run->iteration = (uint64_t)sqlite3_column_int64(s, 5);
-        run->seconds = sqlite3_column_double(s, 6);
-        run->failure = rws_results_text(r, text_at(s, 7));
-        if (!run->name) return finish(s, SQLITE_NOMEM);
-        if (sqlite3_column_int(s, 8)) code = read_failed(r, run);
-        else code = read_config(r, run, text_at(s, 1)) ? SQLITE_OK : SQLITE_NOMEM;
-        if (code) return finish(s, code);
+    const char *store = rws_results_text(r, path);
+    rws_heads   list = {0};
+    int         code = store ? rws_heads_read(db, only, &list) : SQLITE_NOMEM;
+    for (int i = 0; i < list.n && !code; i++) {
+        bool gone;
+        code = complete(path, &list.list[i], &gone);
+        if (!code && !gone) code = read_run(r, db, store, &list.list[i]);
     }
-    code = finish(s, code);
-    for (int i = first; i < r->n && !code; i++) {
-        code = read_series(r, &r->runs[i], db);
-        if (!code) code = read_shots(r, &r->runs[i], db);
-    }
-    return code || !r->memory->starved ? code : SQLITE_NOMEM;
+    for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
+    free(list.list);
+    return code;
 }
 
 /* All is read in one transaction, so that it is of the same moment. */
