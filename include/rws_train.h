@@ -9,8 +9,8 @@
  * kept in a folder if you name one. A posterior is a trained model and guide that only answers: what is behind a datum,
  * how probable are these choices, what does the model make by itself.
  *
- * The command line trains, evaluates, asks and samples by this header too. Sweeps, figures, the page and the experiments of
- * the paper are parts of the program. Models and guides are written with rws.h.
+ * The command line trains, evaluates, asks and samples by this header too. Models and guides are written with rws.h; the
+ * metrics of runs are read, and many runs described, with rws_results.h.
  *
  * Failure. A function that returns rws_status writes one sentence, the error message, into *err, which may be NULL,
  * unless it returns RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or a
@@ -20,8 +20,8 @@
  *
  * Threads. A trainer belongs to one thread at a time; a second thread that steps, trains, measures, asks, keeps or saves it
  * meanwhile gets RWS_BAD_INPUT, and no other function may be called then. Two trainers may be used by two threads at once. It starts
- * config.threads - 1 threads of its own. A posterior may be asked by any number of threads at once. rws_answers,
- * rws_samples and rws_results are plain data: read them anywhere, free them once.
+ * config.threads - 1 threads of its own. A posterior may be asked by any number of threads at once. rws_answers
+ * and rws_samples are plain data: read them anywhere, free them once.
  *
  * Ownership. An object that a function hands out through a pointer to a pointer (_new, _open, _resume, _ask, …) belongs to
  * the caller, who frees it with the free function of its type; every free function accepts NULL. Pointers inside a
@@ -360,81 +360,6 @@ typedef struct {
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out,
                                 rws_error *err) RWS_MUST_CHECK;
 void       rws_samples_free(rws_samples *s);
-
-/* ------------------------------------------------------------------------------------------------ metrics of runs */
-
-/* A metric of a run over the iterations. A value may be NaN. */
-typedef struct {
-    const char   *metric;
-    int           n;
-    const double *iterations, *seconds, *values; /* n each, in ascending order of the iterations */
-} rws_history;
-
-/* A snapshot of a run. */
-typedef struct {
-    const char        *name;
-    uint64_t           iteration;
-    int                n;
-    const double      *values;
-    const char *const *labels; /* n; each may be NULL */
-} rws_shot;
-
-/* A part of a run's configuration as text: "particles" is "20", "start" is "far". */
-typedef struct {
-    const char *key, *value;
-} rws_result_key;
-
-/* A run that failed before its first evaluation has neither host, version, start nor metrics. */
-typedef struct {
-    const char           *name, *store; /* of the run; path of its store, or of the file that it was exported to */
-    const char           *host, *version, *started; /* host and start are NULL for an exported run */
-    const char           *failure;                  /* sentence of the failure; NULL if the run did not fail */
-    uint64_t              iteration, iterations;    /* iterations that are done, and that are wanted in all */
-    double                seconds;                  /* wall time of training */
-    int                   n_keys, n_histories, n_shots;
-    const rws_result_key *keys;      /* in the order of config.json, settings last */
-    const rws_history    *histories; /* in the order of their names */
-    const rws_shot       *shots;     /* in the order of names and iterations */
-} rws_result;
-
-/* Runs sorted by name, where numbers in names compare as numbers. All memory belongs to it. */
-typedef struct {
-    int                        n;
-    rws_result                *runs;
-    struct rws_results_memory *memory; /* for the library alone */
-} rws_results;
-
-/* Reads stores. A path names an SQLite file; or a folder with metrics.sqlite in it (of a run or a sweep); or the folder
- * of one run of a sweep; or a folder whose folders have a metrics.sqlite; or a file NAME.csv that `rws export` wrote,
- * whose runs have no snapshots. A run or a file that is named twice, perhaps by a link, is read once. The caller frees
- * *out. *out is NULL on failure: RWS_BAD_INPUT with a sentence that names the path, or RWS_NO_MEMORY. */
-rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err) RWS_MUST_CHECK;
-void       rws_results_free(rws_results *r); /* NULL is allowed */
-
-/* Keeps the runs that meet all conditions. A condition is "key=value" or "key=value,value"; the key is a key of the
- * configuration, "run" or "state" (finished, failed, unfinished). RWS_BAD_INPUT if a condition has another form, or if
- * no run has its key. */
-rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err) RWS_MUST_CHECK;
-
-const char *rws_result_state(const rws_result *r); /* "finished", "failed" or "unfinished" */
-
-/* The value of a key of the configuration, or of "run" or "state"; NULL if the run has no such key. */
-const char *rws_result_get(const rws_result *r, const char *key);
-
-/* Whether the run has this value under the key. Two numbers are compared as numbers. */
-bool rws_result_has(const rws_result *r, const char *key, const char *value);
-
-/* Whether the configurations are equal except for seed and threads. */
-bool rws_result_same_but_seed(const rws_result *a, const rws_result *b);
-
-/* A metric of the run; NULL if it was not measured. */
-const rws_history *rws_result_history(const rws_result *r, const char *metric);
-
-/* The last value of a metric; NaN if there is none. */
-double rws_result_last(const rws_result *r, const char *metric);
-
-/* The latest snapshot of that name up to the iteration; NULL if there is none. */
-const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t iteration);
 
 /* ------------------------------------------------------------------------------------- hosts of other languages */
 

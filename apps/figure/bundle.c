@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "figure/style.h"
-#include "results/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +35,18 @@ static bool is_listed(const char *const *list, int n, const char *text)
     return false;
 }
 
+bool rws_bundle_departs(const rws_result *run, const char *key, const char **value)
+{
+    const char *own = rws_result_get(run, key);
+    if (!*value) *value = own;
+    return own && strcmp(own, *value) != 0;
+}
+
 bool rws_bundle_differs(const rws_result *const *runs, int n, const char *key)
 {
     const char *value = NULL;
     for (int i = 0; i < n; i++)
-        if (rws_result_departs(runs[i], key, &value)) return true;
+        if (rws_bundle_departs(runs[i], key, &value)) return true;
     return false;
 }
 

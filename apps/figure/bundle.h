@@ -10,7 +10,7 @@
 #define RWS_FIGURE_BUNDLE_H
 
 #include "base/arena.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 typedef struct {
     const char *const *leave;  /* further keys that make no curve of their own, ends with NULL; NULL: none */
@@ -37,6 +37,11 @@ typedef struct {
     int         *of; /* the bundle of each run */
     rws_arena    memory;
 } rws_bundles;
+
+/* For a walk over runs: whether this one has another value of the key than *value, which is NULL at first and becomes the
+ * value of the first run that has the key. A run that lacks the key, such as the setting of another method, does not
+ * differ in it. */
+bool rws_bundle_departs(const rws_result *run, const char *key, const char **value);
 
 /* Whether two of the runs have different values of the key. */
 bool rws_bundle_differs(const rws_result *const *runs, int n, const char *key);

@@ -1,13 +1,13 @@
 /* curve.h - one method's line in a panel: pointers to arrays that the caller owns.
  *
- * A chart and the terminal both draw curves. A curve holds no memory; its medians come from results/gather.h.
+ * A chart and the terminal both draw curves. A curve holds no memory; its medians come from rws_gather.
  *
  *     gather -> [curve] -> chart, terminal
  */
 #ifndef RWS_FIGURE_CURVE_H
 #define RWS_FIGURE_CURVE_H
 
-#include "results/gather.h"
+#include "rws_results.h"
 
 typedef enum {
     RWS_LINE_AS_METHOD, /* as in the method's style */

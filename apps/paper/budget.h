@@ -13,7 +13,7 @@
 #define RWS_PAPER_BUDGET_H
 
 #include "paper/paper.h"
-#include "results/sweep.h"
+#include "rws_results.h"
 
 enum { RWS_BUDGET_K = 16 };
 

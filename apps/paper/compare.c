@@ -58,6 +58,13 @@ static int place_of(const rws_seed_values *s, int seed)
     return i;
 }
 
+static double median_of(const double *values, int n)
+{
+    double sorted[RWS_MOST_SEEDS];
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    return rws_quartiles_of(sorted, n).median;
+}
+
 rws_seed_values rws_seed_values_of(const rws_query *q, rws_quantity a)
 {
     const rws_query_own other[] = {{a.method, a.key, a.value}, {0}};
@@ -75,7 +82,7 @@ rws_seed_values rws_seed_values_of(const rws_query *q, rws_quantity a)
         s.value[at] += (value - s.value[at]) / ++runs_of[at];
     }
     free(runs);
-    const double median = rws_quartiles_of(s.value, s.n).median;
+    const double median = median_of(s.value, s.n);
     for (int i = 0; i < s.n && a.moment == RWS_FROM_MEDIAN; i++) s.value[i] = fabs(s.value[i] - median);
     return s;
 }
@@ -281,8 +288,8 @@ static void compare(rws_evidence *e, const rws_query *q, const rws_part *p, rws_
     const int at = put_head(item->text, sizeof item->text, a.metric, a.K);
     if (n == 0) snprintf(item->text + at, sizeof item->text - (size_t)at, "%s and %s", name, other);
     else
-        snprintf(item->text + at, sizeof item->text - (size_t)at, "%s %.4g, %s %.4g", name,
-                 rws_quartiles_of(left, n).median, other, rws_quartiles_of(right, n).median);
+        snprintf(item->text + at, sizeof item->text - (size_t)at, "%s %.4g, %s %.4g", name, median_of(left, n), other,
+                 median_of(right, n));
     put_result(item, p, s, ratio ? "ratio" : "difference", ratio);
 }
 

@@ -31,24 +31,27 @@ static bool add_gathered(rws_gathered *g, const char *method, rws_curve *out)
     return g->n_runs > 0;
 }
 
-/* A method may be followed by a setting and a value, "dvae smoothing spike", which then is in the curve's name. */
-static bool add_curve(const rws_query *q, const char *method, int number, int K, const char *metric, rws_gathered *g,
-                      rws_curve *out, char *label)
+/* Adds the method's curve to the panel, if there are runs. A method may be followed by a setting and a value, "dvae smoothing
+ * spike", which then is in the curve's name. */
+static rws_status add_curve(const rws_query *q, const char *method, int number, int K, const char *metric,
+                            rws_gathered *g, rws_panel *panel, char *label, rws_error *err)
 {
     char                name[32], key[32];
     int                 value = 0;
     const bool          own = sscanf(method, "%31s %31s %n", name, key, &value) == 2 && value > 0;
     const rws_query_own other[] = {{name, key, method + value}, {0}};
     rws_query           one = *q;
+    rws_curve          *out = (rws_curve *)&panel->curves[panel->n_curves];
     if (own) one.own = other;
-    rws_query_curve(&one, own ? name : method, K, metric, g);
-    if (!add_gathered(g, own ? name : method, out)) return false;
-    if (!own) return true;
+    RWS_TRY(rws_query_curve(&one, own ? name : method, K, metric, g, err));
+    if (!add_gathered(g, own ? name : method, out)) return RWS_OK;
+    panel->n_curves++;
+    if (!own) return RWS_OK;
     snprintf(label, LABEL, "%s (%s)", rws_style_name(name), method + value);
     out->method = rws_style_find(name)->method;
     out->label = label;
     out->shade = 0.3 * (number % 3);
-    return true;
+    return RWS_OK;
 }
 
 rws_status rws_panels_grid(const rws_query *q, const char *title, const char *const *methods,
@@ -65,9 +68,10 @@ rws_status rws_panels_grid(const rws_query *q, const char *title, const char *co
         free(gathered), free(curves);
         return no_memory(err);
     }
-    rws_panel panels[MOST_ROWS * RWS_MOST_K] = {0};
-    rws_axis  x[RWS_MOST_K], y[MOST_ROWS];
-    char      titles[RWS_MOST_K][24], labels[MOST_METHODS][LABEL];
+    rws_status status = RWS_OK;
+    rws_panel  panels[MOST_ROWS * RWS_MOST_K] = {0};
+    rws_axis   x[RWS_MOST_K], y[MOST_ROWS];
+    char       titles[RWS_MOST_K][24], labels[MOST_METHODS][LABEL];
     for (int c = 0; c < columns; c++) {
         snprintf(titles[c], sizeof titles[c], "K = %d", particles.K[c]);
         x[c] = (rws_axis){.label = "iteration"};
@@ -78,21 +82,21 @@ rws_status rws_panels_grid(const rws_query *q, const char *title, const char *co
             const int  first = (r * columns + c) * n_methods;
             rws_panel *panel = &panels[r * columns + c];
             *panel = (rws_panel){.title = r == 0 && particles.n ? titles[c] : NULL, .curves = &curves[first]};
-            for (int m = 0; m < n_methods && particles.n; m++)
-                panel->n_curves += add_curve(q, methods[m], m, particles.K[c], rows[r].metric, &gathered[first + m],
-                                             &curves[first + panel->n_curves], labels[m]);
+            for (int m = 0; m < n_methods && particles.n && status == RWS_OK; m++)
+                status = add_curve(q, methods[m], m, particles.K[c], rows[r].metric, &gathered[first + m], panel,
+                                   labels[m], err);
         }
     }
-    char             note[160];
-    const rws_chart  chart = {.title = title,
-                              .note = rws_query_note(q, note, sizeof note),
-                              .n_rows = n_rows,
-                              .n_columns = columns,
-                              .panels = panels,
-                              .x = x,
-                              .y = y,
-                              .names = n_methods > 3 ? RWS_NAMES_LEGEND : RWS_NAMES_FIT};
-    const rws_status status = rws_chart_draw(&chart, path, err);
+    char            note[160];
+    const rws_chart chart = {.title = title,
+                             .note = rws_query_note(q, note, sizeof note),
+                             .n_rows = n_rows,
+                             .n_columns = columns,
+                             .panels = panels,
+                             .x = x,
+                             .y = y,
+                             .names = n_methods > 3 ? RWS_NAMES_LEGEND : RWS_NAMES_FIT};
+    if (status == RWS_OK) status = rws_chart_draw(&chart, path, err);
     for (int i = 0; i < n_rows * columns * n_methods; i++) rws_gathered_release(&gathered[i]);
     free(curves);
     free(gathered);
@@ -108,18 +112,20 @@ typedef struct {
 } bundle;
 
 /* Leaves out the first tenth of training, in which the evidence rises so far that the rest would look flat. */
-static void over_iterations(const rws_query *q, const char *method, const rws_particles *p, bundle *out)
+static rws_status over_iterations(const rws_query *q, const char *method, const rws_particles *p, bundle *out,
+                                  rws_error *err)
 {
     for (int k = 0; k < p->n; k++) {
         rws_curve    *curve = &out->curves[out->n];
         rws_gathered *g = &out->gathered[out->n];
-        rws_query_curve(q, method, p->K[k], "log_evidence", g);
-        if (g->n > 0) rws_gathered_from(g, 0.1 * g->x[g->n - 1]);
+        RWS_TRY(rws_query_curve(q, method, p->K[k], "log_evidence", g, err));
+        if (g->n > 0) rws_gathered_between(g, 0.1 * g->x[g->n - 1], INFINITY);
         if (!add_gathered(g, method, curve)) continue;
         snprintf(out->names[out->n], sizeof *out->names, "%s, K = %d", rws_style_name(method), p->K[k]);
         curve->label = out->names[out->n++];
         curve->shade = p->n > 1 ? 0.7 * (p->n - 1 - k) / (p->n - 1) : 0; /* the largest K has the full colour */
     }
+    return RWS_OK;
 }
 
 static rws_status over_particles(const rws_query *q, const char *method, const char *metric, bundle *out,
@@ -144,8 +150,8 @@ rws_status rws_panels_three(const rws_query *q, const char *title, const char *c
     const int           n_methods = count(methods);
     if (!three) return no_memory(err);
     for (int m = 0; m < n_methods && status == RWS_OK; m++) {
-        over_iterations(q, methods[m], &p, &three[0]);
-        status = over_particles(q, methods[m], "final_log_evidence", &three[1], err);
+        status = over_iterations(q, methods[m], &p, &three[0], err);
+        if (status == RWS_OK) status = over_particles(q, methods[m], "final_log_evidence", &three[1], err);
         if (status == RWS_OK) status = over_particles(q, methods[m], "final_kl", &three[2], err);
     }
     double ticks[RWS_MOST_K];

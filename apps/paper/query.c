@@ -95,12 +95,14 @@ const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, co
 
 /* ---- numbers */
 
-void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out)
+rws_status rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out,
+                           rws_error *err)
 {
     int                n;
     const rws_result **runs = rws_query_runs(q, method, K, &n);
-    rws_gather(runs, n, metric, RWS_X_ITERATION, out);
+    const rws_status   status = rws_gather(runs, n, metric, RWS_X_ITERATION, out, err);
     free(runs);
+    return status;
 }
 
 static int ascending(const void *a, const void *b)

@@ -7,8 +7,7 @@
 #ifndef RWS_PAPER_QUERY_H
 #define RWS_PAPER_QUERY_H
 
-#include "results/gather.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 /* A setting that runs of one method must have. */
 typedef struct {
@@ -59,7 +58,8 @@ const rws_result *rws_query_first_run(const rws_query *q, const char *method, in
 const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name);
 
 /* The metric over the iterations; the caller releases it. */
-void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out);
+rws_status rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out,
+                           rws_error *err);
 
 /* Writes what a figure of the runs should say: which reading of a method they have, how many seeds, and how many of the paper's
  * iterations. Returns text. */

@@ -1,7 +1,7 @@
 /* report.c - an experiment's report as Markdown, and the numbers of its runs as CSV. */
 #include "base/text.h"
 #include "paper/paper.h"
-#include "results/keys.h"
+#include "figure/bundle.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,7 +167,7 @@ static bool varies(const rws_experiment *e, const rws_results *r, const char *ke
 {
     const char *value = NULL;
     for (int i = 0; i < r->n; i++)
-        if (is_finished(e, &r->runs[i]) && rws_result_departs(&r->runs[i], key, &value)) return true;
+        if (is_finished(e, &r->runs[i]) && rws_bundle_departs(&r->runs[i], key, &value)) return true;
     return false;
 }
 

@@ -11,7 +11,7 @@
 #include "figure/chart.h"
 #include "figure/bundle.h"
 #include "figure/terminal.h"
-#include "results/gather.h"
+#include "rws_results.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +56,8 @@ static bool over_training(const plot_options *o)
 
 static rws_status find_bundles(plot *p, rws_error *err)
 {
-    const char *const        leave[] = {p->o->x, p->panel_key, NULL};
+    /* Runs of different lengths are one curve, which fewer of them reach. */
+    const char *const        leave[] = {p->o->x, over_training(p->o) ? "iterations" : p->o->x, p->panel_key, NULL};
     const rws_bundle_options options = {
         .leave = leave, .most = MOST_CURVES, .advice = "--where, such as --where method=ww"};
     return rws_bundles_make(p->runs, p->results->n, &options, &p->bundles, err);
@@ -118,9 +119,10 @@ static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **
     const int           n = choose(p, c, l, runs);
     rws_status          status = RWS_OK;
     if (over_training(o))
-        rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION, g);
+        status =
+            rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION, g, err);
     else status = rws_gather_over(runs, n, o->x, o->metrics[m], g, err);
-    rws_gathered_from(g, o->from);
+    rws_gathered_between(g, o->from, INFINITY);
     if (g->n == 0) return status;
     rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
     *curve = rws_gathered_curve(g, p->bundles.list[l].method);

@@ -13,7 +13,7 @@
 #include "rws/report.h"
 #include "models/corpora/cache.h"
 #include "paper/paper.h"
-#include "results/sweep.h"
+#include "rws_results.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 #include "rws/report.h"
 #include "rws/select.h"
 #include "rws/listing.h"
-#include "results/gather.h"
+#include "rws_results.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -30,12 +30,19 @@ typedef struct {
     double             rank; /* groups are sorted by it */
 } group;
 
+static rws_quartiles last_of(const group *g, const char *metric)
+{
+    rws_quartiles q;
+    rws_need_memory(rws_gather_last(g->runs, g->n, metric, &q, NULL) == RWS_OK, "a list of runs");
+    return q;
+}
+
 static void summarise(group *g, const runs_options *o)
 {
-    for (int m = 0; m < o->n_metrics; m++) g->last[m] = rws_gather_last(g->runs, g->n, o->metrics[m]);
+    for (int m = 0; m < o->n_metrics; m++) g->last[m] = last_of(g, o->metrics[m]);
     if (!o->sort) return;
     const bool   largest = o->sort[0] == '-';
-    const double median = rws_gather_last(g->runs, g->n, o->sort + largest).median;
+    const double median = last_of(g, o->sort + largest).median;
     g->rank = largest ? -median : median;
 }
 

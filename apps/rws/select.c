@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "rws/report.h"
-#include "results/keys.h"
+#include "figure/bundle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@ enum { KEY_WHERE = 'w' };
 
 static const struct argp_option options[] = {
     {"where", KEY_WHERE, "KEY=VALUE[,VALUE]", 0,
-     "Only runs with this value of method, particles, seed, a setting, state (finished, failed, unfinished) …; may "
+     "Only runs with this value of method, particles, seed, a setting, state (finished, failed, unfinished, training, "
+     "stopped) …; may "
      "be repeated",
      1},
     {0},
@@ -94,7 +95,7 @@ static bool differs(const rws_results *r, const char *key)
 {
     const char *value = NULL;
     for (int i = 0; i < r->n; i++)
-        if (rws_result_departs(&r->runs[i], key, &value)) return true;
+        if (rws_bundle_departs(&r->runs[i], key, &value)) return true;
     return false;
 }
 

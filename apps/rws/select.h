@@ -6,7 +6,7 @@
 #define RWS_RWS_SELECT_H
 
 #include "rws/arguments.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 enum { RWS_SELECT_PATHS = 256, RWS_SELECT_CONDITIONS = 64 };
 

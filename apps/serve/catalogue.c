@@ -6,7 +6,8 @@
 #include "base/hash.h"
 #include "base/quote.h"
 #include "store/held.h"
-#include "serve/entry.h"
+#include "results/growing.h"
+#include "store/checksum.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +23,19 @@
 enum { DEEPEST = 3, MOST_FOLDERS = 20000, FOLDERS_AT_ONCE = 200, PATIENCE = 2000 /* ms for a locked store */ };
 #define SETTLED 3600.0 /* seconds after which a run that has not changed gets no more measures */
 #define TICK 0.1       /* seconds by which two changes of a file may have the same time */
+
+/* A run: the memory behind an rws_listed. Without memory a point is left out until the store is read again. */
+typedef struct {
+    rws_listed public;
+    rws_growing       run;
+    char             *store; /* path */
+    char             *folder;
+    int               n_shown;    /* numbers in all snapshots */
+    rws_checksum_seen seen;       /* rows that were checked */
+    double            changed;    /* when something was new */
+    bool              present;    /* found by the refresh that is going on */
+    time_t            store_time; /* when the store was written last */
+} rws_entry;
 
 typedef struct {
     char           *path, *only; /* only: the one run that is wanted; NULL: all */
@@ -53,7 +67,6 @@ struct rws_catalogue {
     char (*gone)[RWS_RUN_ID + 1];
     int      n_gone;
     uint64_t serial;
-    char     host[256];
 };
 
 /* ---- memory. Without memory a run is left out until the next refresh. */
@@ -63,6 +76,15 @@ static void free_store(store *s)
     free(s->path);
     free(s->only);
     free(s);
+}
+
+static void free_entry(rws_entry *e)
+{
+    rws_growing_release(&e->run);
+    free((char *)e->public.result.name);
+    free(e->store);
+    free(e->folder);
+    free(e);
 }
 
 static void release_problems(problems *p)
@@ -85,7 +107,7 @@ static void add_problem(problems *p, const char *path, const char *message)
 void rws_catalogue_free(rws_catalogue *c)
 {
     if (!c) return;
-    for (int i = 0; i < c->n_entries; i++) rws_entry_free(c->entries[i]);
+    for (int i = 0; i < c->n_entries; i++) free_entry(c->entries[i]);
     for (int i = 0; i < c->n_stores; i++) free_store(c->stores[i]);
     for (int i = 0; i < c->n_given; i++) free(c->roots[i]), free(c->given[i]);
     release_problems(&c->known);
@@ -170,7 +192,6 @@ rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **ou
     }
     init_lock(&c->lock);
     rws_store_patience(PATIENCE);
-    gethostname(c->host, sizeof c->host - 1);
     for (int i = 0; i < n; i++) {
         struct stat about;
         char       *real = realpath(paths[i], NULL), *root = real ? strdup(real) : NULL;
@@ -312,8 +333,9 @@ static rws_entry *new_entry(rws_catalogue *c, const store *s, const rws_head *h,
     e->public.state = "stopped";
     e->public.result.name = strdup(h->name);
     e->public.result.store = e->store;
+    e->run.result = &e->public.result;
     if (!e->store || !e->public.result.name) {
-        rws_entry_free(e);
+        free_entry(e);
         return NULL;
     }
     c->entries[c->n_entries++] = e;
@@ -330,7 +352,7 @@ static bool same_text(const char *a, const char *b)
 static bool same_head(const rws_entry *e, const rws_head *h)
 {
     const rws_result *r = &e->public.result;
-    return h->iteration == r->iteration && same_text(h->failure, r->failure) && same_text(h->config, e->config) &&
+    return h->iteration == r->iteration && same_text(h->failure, r->failure) && same_text(h->config, e->run.config) &&
            same_text(h->host, r->host) && same_text(h->version, r->version);
 }
 
@@ -349,8 +371,8 @@ static bool lacks_points(const rws_entry *e, const rws_points *p)
     for (int i = 0; i < p->n; i++) {
         const rws_point *point = &p->list[i];
         bool             known = false;
-        for (int k = 0; k < e->n_series && !known; k++) {
-            const rws_series *s = &e->series[k];
+        for (int k = 0; k < e->run.n_series && !known; k++) {
+            const rws_series *s = &e->run.series[k];
             known = s->n && s->iterations[s->n - 1] == point->iteration &&
                     strcmp(s->name, p->names[point->name]) == 0 &&
                     memcmp(&s->values[s->n - 1], &point->value, sizeof point->value) == 0; /* NaN is like itself */
@@ -368,8 +390,8 @@ static int read_update(sqlite3 *db, int format, const rws_head *h, const rws_ent
 {
     double last = -1;
     *out = (update){.fits = true, .seen = e && !again ? e->seen : (rws_checksum_seen){.iteration = -1}};
-    for (int i = 0; e && i < e->n_series && !again; i++)
-        if (e->series[i].n) last = fmax(last, e->series[i].iterations[e->series[i].n - 1]);
+    for (int i = 0; e && i < e->run.n_series && !again; i++)
+        if (e->run.series[i].n) last = fmax(last, e->run.series[i].iterations[e->run.series[i].n - 1]);
     int code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
     if (!code) code = rws_points_read(db, h->name, last, &out->points);
     if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
@@ -384,16 +406,12 @@ static int read_update(sqlite3 *db, int format, const rws_head *h, const rws_ent
 /* Takes the update over into the entry. Called under the lock. */
 static void take_update(const rws_catalogue *c, rws_entry *e, const rws_head *h, bool again, update *new)
 {
-    rws_entry_take_head(e, h);
-    if (again) rws_entry_free_series(e);
-    rws_entry_add(e, &new->points);
+    rws_growing_take_head(&e->run, h);
+    if (again) rws_growing_free_series(&e->run);
+    rws_growing_add(&e->run, &new->points);
     if (new->shots.n || new->n_shown == 0) {
-        rws_entry_free_shots(e);
-        e->shots = new->shots.list;
-        e->public.result.shots = e->shots;
-        e->public.result.n_shots = new->shots.n;
+        rws_growing_take_shots(&e->run, &new->shots);
         e->n_shown = new->n_shown;
-        new->shots = (rws_shots){0};
     }
     e->seen = new->seen;
     e->public.damaged = !new->fits;
@@ -404,8 +422,7 @@ static void take_update(const rws_catalogue *c, rws_entry *e, const rws_head *h,
 
 static void release_update(update *new)
 {
-    rws_entry leftover = {.shots = new->shots.list, .public.result.n_shots = new->shots.n};
-    rws_entry_free_shots(&leftover);
+    rws_shots_release(&new->shots);
     rws_points_release(&new->points);
 }
 
@@ -476,7 +493,7 @@ static void update_store(rws_catalogue *c, store *s)
         keep_entries(c, s);
     } else if (format == 0 && is.st_size > 0) add_problem(&c->found, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
-        if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = calendar(is.st_mtim);
+        if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = is.st_mtim.tv_sec;
     for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
     free(list.list);
     sqlite3_close(db);
@@ -502,29 +519,21 @@ static void complain_of_damage(rws_catalogue *c)
 
 /* ---- runs that train */
 
-/* A run that another machine wrote last counts as training for two minutes after its store was written: locks that are
- * held there are not in this kernel's list. */
-static const char *state_of(const rws_catalogue *c, const rws_entry *e, const rws_held *held)
-{
-    const rws_result *r = &e->public.result;
-    const char       *state = rws_result_state(r);
-    struct timespec   now;
-    if (strcmp(state, "unfinished") != 0) return state;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const bool elsewhere = r->host && strcmp(r->host, c->host) != 0 && calendar(now) - e->store_time < 120;
-    return elsewhere || rws_held_has(held, e->folder) ? "training" : "stopped";
-}
-
 static bool update_states(rws_catalogue *c)
 {
     rws_held held = rws_held_read();
     bool     changed = false;
     for (int i = 0; i < c->n_entries; i++) {
         rws_entry  *e = c->entries[i];
-        const char *state = state_of(c, e, &held);
-        if (e->public.state == state || strcmp(e->public.state, state) == 0) continue;
+        rws_result *r = &e->public.result;
+        const char *state = rws_result_state(r);
+        const bool  training =
+            strcmp(state, "unfinished") == 0 && rws_held_trains(&held, e->folder, r->host, e->store_time);
+        if (strcmp(state, "unfinished") == 0) state = training ? "training" : "stopped";
+        if (strcmp(e->public.state, state) == 0) continue;
         pthread_rwlock_wrlock(&c->lock);
         e->public.state = state;
+        r->training = training;
         e->public.serial = c->serial + 1;
         pthread_rwlock_unlock(&c->lock);
         changed = true;
@@ -576,7 +585,7 @@ static bool forget_entries(rws_catalogue *c)
             continue;
         }
         if (c->gone) memcpy(c->gone[c->n_gone++], e->public.id, sizeof e->public.id);
-        rws_entry_free(e);
+        free_entry(e);
     }
     c->n_entries = n;
     return n_gone > 0;

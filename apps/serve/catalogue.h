@@ -13,7 +13,9 @@
 #ifndef RWS_SERVE_CATALOGUE_H
 #define RWS_SERVE_CATALOGUE_H
 
-#include "rws_train.h"
+#include "rws_results.h"
+
+#include <stddef.h>
 
 enum { RWS_RUN_ID = 16 }; /* hexadecimal digits */
 
@@ -26,6 +28,11 @@ typedef struct {
     bool        damaged; /* rows in the store are not those that were written */
     uint64_t    serial;  /* of the refresh that changed it last */
 } rws_listed;
+
+static inline const rws_listed *rws_listed_of(const rws_result *result)
+{
+    return (const rws_listed *)((const char *)result - offsetof(rws_listed, result));
+}
 
 /* A store or folder that cannot be read. */
 typedef struct {

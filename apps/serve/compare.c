@@ -1,13 +1,9 @@
-/* compare.c - runs that differ only in their seed as one curve: median and quartiles, as JSON, CSV and figures.
- *
- * Unlike `rws plot`, which leaves out runs that are shorter than others, a point is the median of the runs that have
- * reached it: curves grow while runs train.
- */
+/* compare.c - runs that differ only in their seed as one curve: median and quartiles, as JSON, CSV and figures. */
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/chart.h"
 #include "figure/bundle.h"
-#include "results/stats.h"
+#include "rws_results.h"
 #include "serve/core.h"
 #include "serve/downsample.h"
 
@@ -24,8 +20,7 @@ typedef struct {
     const rws_bundle  *about;
     const rws_listed **runs;
     int                n_runs;
-    int                n; /* points */
-    double            *x, *median, *low, *high, *count;
+    rws_gathered       curve;
 } group;
 
 typedef struct {
@@ -43,13 +38,8 @@ typedef struct {
 static void release(comparison *p)
 {
     for (int i = 0; i < p->n_groups; i++) {
-        group *g = &p->groups[i];
-        free(g->runs);
-        free(g->x);
-        free(g->median);
-        free(g->low);
-        free(g->high);
-        free(g->count);
+        free(p->groups[i].runs);
+        rws_gathered_release(&p->groups[i].curve);
     }
     free(p->groups);
     free(p->runs);
@@ -87,60 +77,8 @@ static rws_status make_groups(comparison *p, rws_error *err)
 
 /* ---- medians */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* All iterations at which some run of the group was measured; returns how many. */
-static int merge(const group *g, const char *metric, double **out)
-{
-    int total = 0, n = 0;
-    for (int i = 0; i < g->n_runs; i++) {
-        const rws_history *h = rws_result_history(&g->runs[i]->result, metric);
-        total += h ? h->n : 0;
-    }
-    double *all = malloc(((size_t)total + 1) * sizeof *all);
-    for (int i = 0; i < g->n_runs && all; i++) {
-        const rws_history *h = rws_result_history(&g->runs[i]->result, metric);
-        for (int k = 0; h && k < h->n; k++) all[n++] = h->iterations[k];
-    }
-    bool sorted = true;
-    for (int i = 1; i < n && sorted; i++) sorted = all[i] >= all[i - 1];
-    if (!sorted) qsort(all, (size_t)n, sizeof *all, ascending);
-    int kept = 0;
-    for (int i = 0; i < n; i++)
-        if (kept == 0 || all[kept - 1] != all[i]) all[kept++] = all[i];
-    *out = all;
-    return kept;
-}
-
-/* Adds the point of one iteration to the group, if any run has a number there. */
-static void add_point(const comparison *p, group *g, const rws_history *const *histories, double iteration, int *at,
-                      double *values, double *times)
-{
-    int n = 0;
-    for (int i = 0; i < g->n_runs; i++) {
-        const rws_history *h = histories[i];
-        if (!h || at[i] >= h->n || h->iterations[at[i]] != iteration) continue;
-        if (isfinite(h->values[at[i]])) values[n] = h->values[at[i]], times[n++] = h->seconds[at[i]];
-        at[i]++;
-    }
-    if (n == 0) return;
-    qsort(values, (size_t)n, sizeof *values, ascending);
-    qsort(times, (size_t)n, sizeof *times, ascending);
-    const double x = p->seconds ? rws_stats_percentile(times, n, 50) : iteration;
-    if (x < p->from || x > p->to) return;
-    g->x[g->n] = x;
-    g->median[g->n] = rws_stats_percentile(values, n, 50);
-    g->low[g->n] = rws_stats_percentile(values, n, 25);
-    g->high[g->n] = rws_stats_percentile(values, n, 75);
-    g->count[g->n++] = n;
-}
-
 /* Leaves out points, the same ones of the median and of its band. */
-static void thin(group *g, int most)
+static void thin(rws_gathered *g, int most)
 {
     int *keep = g->n > most ? malloc((size_t)most * sizeof *keep) : NULL;
     if (!keep) return;
@@ -152,25 +90,17 @@ static void thin(group *g, int most)
     free(keep);
 }
 
-static bool gather(comparison *p, group *g)
+static rws_status gather(const comparison *p, group *g, rws_error *err)
 {
-    double   *iterations;
-    const int most = merge(g, p->metric, &iterations);
-    double  **rows[] = {&g->x, &g->median, &g->low, &g->high, &g->count};
-    bool      good = iterations != NULL;
-    for (int r = 0; r < 5; r++) good &= (*rows[r] = malloc(((size_t)most + 1) * sizeof(double))) != NULL;
-    double             *values = malloc(2 * (size_t)(g->n_runs + 1) * sizeof *values);
-    int                *at = calloc((size_t)g->n_runs + 1, sizeof *at);
-    const rws_history **histories = calloc((size_t)g->n_runs + 1, sizeof *histories);
-    good = good && values && at && histories;
-    for (int i = 0; i < g->n_runs && good; i++) histories[i] = rws_result_history(&g->runs[i]->result, p->metric);
-    for (int i = 0; i < most && good; i++) add_point(p, g, histories, iterations[i], at, values, values + g->n_runs);
-    if (good) thin(g, (int)p->points);
-    free(histories);
-    free(at);
-    free(values);
-    free(iterations);
-    return good;
+    const rws_result **runs = calloc((size_t)g->n_runs + 1, sizeof *runs);
+    if (!runs) return rws_no_memory(err, "a comparison");
+    for (int i = 0; i < g->n_runs; i++) runs[i] = &g->runs[i]->result;
+    const rws_status status =
+        rws_gather(runs, g->n_runs, p->metric, p->seconds ? RWS_X_SECONDS : RWS_X_ITERATION, &g->curve, err);
+    free(runs);
+    rws_gathered_between(&g->curve, p->from, p->to);
+    thin(&g->curve, (int)p->points);
+    return status;
 }
 
 /* ---- the query */
@@ -206,12 +136,10 @@ static bool read_comparison(const rws_core *c, const rws_request *r, comparison 
     if (!read_range(r, p, reply)) return false;
     if (!rws_request_count(r, "points", 3, RWS_MAX_POINTS, POINTS, &p->points, reply)) return false;
     if (!rws_core_select(c, r, &p->runs, &p->n_runs, reply)) return false;
-    rws_error        err = {""};
-    const rws_status status = make_groups(p, &err);
-    if (status != RWS_OK) return rws_reply_status(reply, status, &err);
-    for (int i = 0; i < p->n_groups; i++)
-        if (!gather(p, &p->groups[i])) return rws_reply_fail(reply, 503, "There is no memory for this reply.");
-    return true;
+    rws_error  err = {""};
+    rws_status status = make_groups(p, &err);
+    for (int i = 0; i < p->n_groups && status == RWS_OK; i++) status = gather(p, &p->groups[i], &err);
+    return status == RWS_OK || rws_reply_status(reply, status, &err);
 }
 
 /* ---- as JSON */
@@ -240,11 +168,11 @@ static void write_group(const comparison *p, const group *g, rws_buffer *out)
     for (int i = 0; i < g->n_runs; i++)
         if (g->runs[i]->damaged) rws_buffer_text(out, g->runs[i]->id);
     rws_buffer_close(out, ']');
-    const double *const rows[] = {g->x, g->median, g->low, g->high, g->count};
+    const double *const rows[] = {g->curve.x, g->curve.median, g->curve.low, g->curve.high, g->curve.count};
     const char *const   names[] = {"x", "median", "low", "high", "count"};
     for (int i = 0; i < 5; i++) {
         rws_buffer_key(out, names[i]);
-        rws_buffer_numbers(out, rows[i], g->n);
+        rws_buffer_numbers(out, rows[i], g->curve.n);
     }
     rws_buffer_close(out, '}');
 }
@@ -291,11 +219,12 @@ static void write_csv(const comparison *p, rws_buffer *out)
 {
     rws_buffer_print(out, "curve,panel,%s,median,quartile1,quartile3,runs\r\n", p->seconds ? "seconds" : "iteration");
     for (int i = 0; i < p->n_groups; i++) {
-        const group *g = &p->groups[i];
+        const rws_bundle   *about = p->groups[i].about;
+        const rws_gathered *g = &p->groups[i].curve;
         for (int k = 0; k < g->n; k++) {
-            write_cell(out, g->about->label);
+            write_cell(out, about->label);
             rws_buffer_add(out, ",", 1);
-            write_cell(out, g->about->panel);
+            write_cell(out, about->panel);
             rws_buffer_print(out, ",%.15g,%.9g,%.9g,%.9g,%.0f\r\n", g->x[k], g->median[k], g->low[k], g->high[k],
                              g->count[k]);
         }
@@ -331,8 +260,8 @@ bool rws_answer_compare_csv(rws_core *c, const rws_request *r, rws_reply *reply)
 static bool has_positive(const comparison *p)
 {
     for (int i = 0; i < p->n_groups; i++)
-        for (int k = 0; k < p->groups[i].n; k++)
-            if (p->groups[i].median[k] > 0) return true;
+        for (int k = 0; k < p->groups[i].curve.n; k++)
+            if (p->groups[i].curve.median[k] > 0) return true;
     return false;
 }
 
@@ -349,19 +278,14 @@ static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
     const char *panel = NULL;
     for (int i = 0; i < p->n_groups; i++) {
         const group *g = &p->groups[i];
-        if (g->n == 0) continue;
+        if (g->curve.n == 0) continue;
         if (d->n_curves == MOST_CURVES || (d->n_panels == MOST_PANELS && strcmp(panel, g->about->panel) != 0))
             return rws_fail(err, RWS_BAD_INPUT, "A figure has at most %d curves in %d panels: choose some runs.",
                             MOST_CURVES, MOST_PANELS);
         rws_curve *curve = &d->curves[d->n_curves];
-        *curve = (rws_curve){.method = g->about->method,
-                             .label = g->about->label,
-                             .n = g->n,
-                             .x = g->x,
-                             .y = g->median,
-                             .low = g->n_runs > 1 ? g->low : NULL,
-                             .high = g->n_runs > 1 ? g->high : NULL,
-                             .shade = g->about->shade};
+        *curve = rws_gathered_curve(&g->curve, g->about->method);
+        curve->label = g->about->label;
+        curve->shade = g->about->shade;
         if (!panel || strcmp(panel, g->about->panel) != 0) {
             panel = g->about->panel;
             d->panels[d->n_panels++] = (rws_panel){.title = panel[0] ? panel : NULL, .curves = curve};

@@ -36,49 +36,42 @@ static bool is_among(const char *text, const char *list)
     return false;
 }
 
-/* "key=value,value". The state is that of the catalogue. */
-static bool meets(const rws_listed *run, const char *condition)
+/* Whether the run is named by `runs`, if the request has it. */
+static bool is_named(const rws_request *r, const rws_listed *run)
 {
-    const char  *equals = strchr(condition, '=');
-    const size_t n = (size_t)(equals - condition);
-    char         key[128], value[512];
-    snprintf(key, sizeof key, "%.*s", (int)n, condition);
-    if (strcmp(key, "state") == 0) return is_among(run->state, equals + 1);
-    for (const char *at = equals + 1; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        snprintf(value, sizeof value, "%.*s", (int)strcspn(at, ","), at);
-        if (rws_result_has(&run->result, key, value)) return true;
-    }
-    return false;
+    for (int i = 0; i < r->n_arguments; i++)
+        if (strcmp(r->arguments[i].name, "runs") == 0 && !is_among(run->id, r->arguments[i].value)) return false;
+    return true;
 }
 
-static bool is_selected(const rws_request *r, const rws_listed *run)
+/* Conditions are those of --where, and asked of all runs in the catalogue. */
+static rws_status choose(const rws_core *c, const rws_request *r, const rws_result **results, int *n, rws_error *err)
 {
-    for (int i = 0; i < r->n_arguments; i++) {
-        const rws_argument *a = &r->arguments[i];
-        if (strcmp(a->name, "where") == 0 && !meets(run, a->value)) return false;
-        if (strcmp(a->name, "runs") == 0 && !is_among(run->id, a->value)) return false;
-    }
-    return true;
+    const char *conditions[RWS_MAX_ARGUMENTS];
+    int         n_conditions = 0;
+    *n = rws_catalogue_n(c->catalogue);
+    for (int i = 0; i < *n; i++) results[i] = &rws_catalogue_at(c->catalogue, i)->result;
+    for (int i = 0; i < r->n_arguments; i++)
+        if (strcmp(r->arguments[i].name, "where") == 0) conditions[n_conditions++] = r->arguments[i].value;
+    return rws_results_choose(results, n, conditions, n_conditions, err);
 }
 
 bool rws_core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply)
 {
-    const int all = rws_catalogue_n(c->catalogue);
+    const size_t       all = (size_t)rws_catalogue_n(c->catalogue) + 1;
+    const rws_result **results = calloc(all, sizeof *results);
+    rws_error          err = {""};
+    int                n_results = 0;
     *n = 0;
-    *out = NULL;
-    for (int i = 0; i < r->n_arguments; i++) {
-        const rws_argument *a = &r->arguments[i];
-        if (strcmp(a->name, "where") == 0 && (!strchr(a->value, '=') || a->value[0] == '='))
-            return rws_reply_fail(reply, 400, "\"where\" is key=value or key=value,value, such as where=method=ww.");
+    *out = calloc(all, sizeof **out);
+    rws_status status = results && *out ? RWS_OK : rws_no_memory(&err, "this reply");
+    if (status == RWS_OK) status = choose(c, r, results, &n_results, &err);
+    for (int i = 0; i < n_results && status == RWS_OK; i++) {
+        const rws_listed *run = rws_listed_of(results[i]);
+        if (is_named(r, run)) (*out)[(*n)++] = run;
     }
-    *out = calloc((size_t)all + 1, sizeof **out);
-    if (!*out) return rws_reply_fail(reply, 503, "There is no memory for this reply.");
-    for (int i = 0; i < all; i++) {
-        const rws_listed *run = rws_catalogue_at(c->catalogue, i);
-        if (is_selected(r, run)) (*out)[(*n)++] = run;
-    }
-    return true;
+    free(results);
+    return status == RWS_OK || rws_reply_status(reply, status, &err);
 }
 
 const rws_listed *rws_core_run(const rws_core *c, const rws_request *r, rws_reply *reply)

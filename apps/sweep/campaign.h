@@ -12,7 +12,7 @@
 #define RWS_SWEEP_CAMPAIGN_H
 
 #include "rws/arguments.h"
-#include "results/sweep.h"
+#include "rws_results.h"
 
 typedef struct {
     const char        *what;   /* for the progress line: "gmm" */

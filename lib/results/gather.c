@@ -1,66 +1,18 @@
-#include "results/gather.h"
-
+/* gather.c - medians and quartiles of runs: of a metric point by point, of its last values, and those over a key. */
 #include "base/error.h"
-#include "results/stats.h"
+#include "rws_results.h"
 
 #include <glib.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void make_room(rws_gathered *g, int points)
+static rws_status no_memory(rws_error *err)
 {
-    g->x = g_new(double, points + 1);
-    g->median = g_new(double, points + 1);
-    g->low = g_new(double, points + 1);
-    g->high = g_new(double, points + 1);
+    return rws_no_memory(err, "the median of runs");
 }
 
-void rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x x, rws_gathered *out)
-{
-    *out = (rws_gathered){0};
-    const rws_history *longest = NULL;
-    for (int i = 0; i < n; i++) {
-        const rws_history *s = rws_result_history(runs[i], metric);
-        if (s && (!longest || s->n > longest->n)) longest = s;
-    }
-    if (!longest) return;
-    const int points = longest->n;
-    double   *values = g_new(double, (size_t)n *points), *times = g_new(double, (size_t)n *points);
-    for (int i = 0; i < n; i++) {
-        const rws_history *s = rws_result_history(runs[i], metric);
-        for (int k = 0; k < points; k++) {
-            const bool there = s && k < s->n && s->iterations[k] == longest->iterations[k];
-            values[i * points + k] = there ? s->values[k] : NAN;
-            times[i * points + k] = there && !isnan(s->values[k]) ? s->seconds[k] : NAN;
-        }
-    }
-    make_room(out, points);
-    out->n = points;
-    out->n_runs = rws_stats_quartiles(values, n, points, out->low, out->median, out->high);
-    if (x == RWS_X_SECONDS) rws_stats_quartiles(times, n, points, NULL, out->x, NULL);
-    for (int k = 0; k < points && x == RWS_X_ITERATION; k++) out->x[k] = longest->iterations[k];
-    g_free(values);
-    g_free(times);
-}
-
-void rws_gathered_from(rws_gathered *g, double x)
-{
-    double *const rows[] = {g->x, g->median, g->low, g->high};
-    int           first = 0;
-    while (first < g->n && g->x[first] < x) first++;
-    g->n -= first;
-    for (int i = 0; i < 4 && first; i++) memmove(rows[i], rows[i] + first, (size_t)g->n * sizeof *rows[i]);
-}
-
-void rws_gathered_release(rws_gathered *g)
-{
-    g_free(g->x);
-    g_free(g->median);
-    g_free(g->low);
-    g_free(g->high);
-    *g = (rws_gathered){0};
-}
+/* ---- numbers */
 
 static int ascending(const void *a, const void *b)
 {
@@ -68,28 +20,158 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-rws_quartiles rws_quartiles_of(const double *values, int n)
+/* The percentile of n numbers in ascending order. */
+static double percentile(const double *sorted, int n, double percent)
 {
-    double       *sorted = g_new(double, n + 1);
-    rws_quartiles q = {0};
-    for (int i = 0; i < n; i++)
-        if (!isnan(values[i])) sorted[q.n_runs++] = values[i];
-    qsort(sorted, (size_t)q.n_runs, sizeof *sorted, ascending);
-    q.median = rws_stats_percentile(sorted, q.n_runs, 50);
-    q.low = rws_stats_percentile(sorted, q.n_runs, 25);
-    q.high = rws_stats_percentile(sorted, q.n_runs, 75);
-    g_free(sorted);
-    return q;
+    if (n <= 0) return NAN;
+    const double rank = (n - 1) * (percent / 100);
+    const int    below = (int)rank, above = below + 1 < n ? below + 1 : below;
+    const double a = sorted[below], b = sorted[above], t = rank - below;
+    if (a == b || t == 0 || isinf(a)) return a; /* of infinities the difference would be NaN */
+    if (isinf(b)) return b;
+    /* As in numpy, from the nearer end, so that t = 1 gives b exactly. */
+    return t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
 }
 
-rws_quartiles rws_gather_last(const rws_result *const *runs, int n, const char *metric)
+rws_quartiles rws_quartiles_of(double *values, int n)
 {
-    double *values = g_new(double, n + 1);
-    for (int i = 0; i < n; i++) values[i] = rws_result_last(runs[i], metric);
-    const rws_quartiles q = rws_quartiles_of(values, n);
-    g_free(values);
-    return q;
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (!isnan(values[i])) values[kept++] = values[i];
+    if (kept) qsort(values, (size_t)kept, sizeof *values, ascending);
+    return (rws_quartiles){percentile(values, kept, 50), percentile(values, kept, 25), percentile(values, kept, 75),
+                           kept};
 }
+
+rws_status rws_gather_last(const rws_result *const *runs, int n, const char *metric, rws_quartiles *out, rws_error *err)
+{
+    RWS_NEED(out, err);
+    double *values = calloc((size_t)n + 1, sizeof *values);
+    *out = (rws_quartiles){NAN, NAN, NAN, 0};
+    if (!values) return no_memory(err);
+    for (int i = 0; i < n; i++) values[i] = rws_result_last(runs[i], metric);
+    *out = rws_quartiles_of(values, n);
+    free(values);
+    return RWS_OK;
+}
+
+/* ---- points */
+
+/* The arrays are parts of one, which begins with x. */
+static bool make_room(rws_gathered *g, size_t points)
+{
+    double *all = calloc(5 * points + 1, sizeof *all);
+    *g = (rws_gathered){0};
+    if (all) *g = (rws_gathered){0, 0, all, all + points, all + 2 * points, all + 3 * points, all + 4 * points};
+    return all != NULL;
+}
+
+void rws_gathered_release(rws_gathered *g)
+{
+    if (!g) return;
+    free(g->x);
+    *g = (rws_gathered){0};
+}
+
+static void add_point(rws_gathered *g, double x, rws_quartiles q)
+{
+    const int i = g->n++;
+    g->x[i] = x, g->median[i] = q.median, g->low[i] = q.low, g->high[i] = q.high, g->count[i] = q.n;
+    if (q.n > g->n_runs) g->n_runs = q.n;
+}
+
+void rws_gathered_between(rws_gathered *g, double from, double to)
+{
+    if (!g) return;
+    double *const rows[] = {g->x, g->median, g->low, g->high, g->count};
+    int           n = 0;
+    for (int i = 0; i < g->n; i++) {
+        if (g->x[i] < from || g->x[i] > to) continue;
+        for (int r = 4; r >= 0; r--) rows[r][n] = rows[r][i];
+        n++;
+    }
+    g->n = n;
+}
+
+/* ---- over training */
+
+/* The histories of the metric, each with the place of its next evaluation. */
+typedef struct {
+    const rws_history **histories;
+    int                *at, n;
+    double             *values, *seconds, *iterations; /* of a point; of a point; of all evaluations, sorted */
+    int                 n_iterations;
+} merging;
+
+static void release(merging *m)
+{
+    free(m->histories);
+    free(m->at);
+    free(m->values);
+    free(m->iterations);
+}
+
+/* Finds the histories, and the iterations of all evaluations. False without memory; the caller releases *m in any case.
+ * */
+static bool begin(const rws_result *const *runs, int n, const char *metric, merging *m)
+{
+    size_t total = 0;
+    *m =
+        (merging){.histories = calloc((size_t)n + 1, sizeof *m->histories), .at = calloc((size_t)n + 1, sizeof *m->at)};
+    m->values = calloc(2 * (size_t)n + 1, sizeof *m->values);
+    if (!m->histories || !m->at || !m->values) return false;
+    m->seconds = m->values + n;
+    for (int i = 0; i < n; i++) {
+        const rws_history *h = rws_result_history(runs[i], metric);
+        if (!h) continue;
+        m->histories[m->n++] = h;
+        total += (size_t)h->n;
+    }
+    m->iterations = calloc(total + 1, sizeof *m->iterations);
+    if (!m->iterations) return false;
+    bool   sorted = true;
+    size_t k = 0;
+    for (int i = 0; i < m->n; i++)
+        for (int e = 0; e < m->histories[i]->n; e++, k++) {
+            m->iterations[k] = m->histories[i]->iterations[e];
+            sorted = sorted && (k == 0 || m->iterations[k] >= m->iterations[k - 1]);
+        }
+    if (!sorted) qsort(m->iterations, total, sizeof *m->iterations, ascending);
+    for (k = 0; k < total; k++)
+        if (k == 0 || m->iterations[k] != m->iterations[m->n_iterations - 1])
+            m->iterations[m->n_iterations++] = m->iterations[k];
+    return true;
+}
+
+/* Adds the point of an iteration, if any run has a value there. */
+static void add_iteration(merging *m, double iteration, rws_x x, rws_gathered *out)
+{
+    int n = 0;
+    for (int i = 0; i < m->n; i++) {
+        const rws_history *h = m->histories[i];
+        const int          at = m->at[i];
+        if (at >= h->n || h->iterations[at] != iteration) continue;
+        m->at[i]++;
+        if (!isnan(h->values[at])) m->values[n] = h->values[at], m->seconds[n++] = h->seconds[at];
+    }
+    if (n == 0) return;
+    const double seconds = x == RWS_X_SECONDS ? rws_quartiles_of(m->seconds, n).median : 0;
+    add_point(out, x == RWS_X_SECONDS ? seconds : iteration, rws_quartiles_of(m->values, n));
+}
+
+rws_status rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x x, rws_gathered *out,
+                      rws_error *err)
+{
+    merging m;
+    RWS_NEED(out, err);
+    *out = (rws_gathered){0};
+    const bool good = begin(runs, n, metric, &m) && (m.n_iterations == 0 || make_room(out, (size_t)m.n_iterations));
+    for (int i = 0; i < m.n_iterations && good; i++) add_iteration(&m, m.iterations[i], x, out);
+    release(&m);
+    return good ? RWS_OK : no_memory(err);
+}
+
+/* ---- over a key */
 
 static bool number_of(const rws_result *r, const char *key, double *out)
 {
@@ -99,36 +181,38 @@ static bool number_of(const rws_result *r, const char *key, double *out)
     return text && end != text && !*end && isfinite(*out);
 }
 
+/* The last values of the runs with the smallest number of the key above *last, which becomes that number. Their number
+ * is returned. */
+static int next_values(const rws_result *const *runs, int n, const char *key, const char *metric, double *last,
+                       double *values)
+{
+    double next = INFINITY, value;
+    int    n_values = 0;
+    for (int i = 0; i < n; i++) {
+        if (!number_of(runs[i], key, &value) || value <= *last || value > next) continue;
+        if (value < next) n_values = 0;
+        next = value;
+        values[n_values++] = rws_result_last(runs[i], metric);
+    }
+    *last = next;
+    return n_values;
+}
+
 rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key, const char *metric, rws_gathered *out,
                            rws_error *err)
 {
+    double last;
+    RWS_NEED(out, err);
     *out = (rws_gathered){0};
-    make_room(out, n);
-    const rws_result **some = g_new(const rws_result *, n + 1);
-    rws_status         status = RWS_OK;
-    /* one value of the key after the other, from the smallest */
-    for (double last = -INFINITY; status == RWS_OK;) {
-        double next = INFINITY;
-        int    n_some = 0;
-        for (int i = 0; i < n && status == RWS_OK; i++) {
-            double value;
-            if (!number_of(runs[i], key, &value)) {
-                status = rws_fail(err, RWS_BAD_INPUT, "The run %.100s has no number \"%.60s\" in its configuration.",
-                                  runs[i]->name, key);
-            } else if (value > last && value <= next) {
-                if (value < next) n_some = 0;
-                next = value;
-                some[n_some++] = runs[i];
-            }
-        }
-        if (n_some == 0) break;
-        const rws_quartiles q = rws_gather_last(some, n_some, metric);
-        out->x[out->n] = last = next;
-        out->median[out->n] = q.median;
-        out->low[out->n] = q.low;
-        out->high[out->n++] = q.high;
-        out->n_runs = MAX(out->n_runs, q.n_runs);
-    }
-    g_free(some);
-    return status;
+    for (int i = 0; i < n; i++)
+        if (!number_of(runs[i], key, &last))
+            return rws_fail(err, RWS_BAD_INPUT, "The run %.100s has no number \"%.60s\" in its configuration.",
+                            runs[i]->name, key);
+    double    *values = calloc((size_t)n + 1, sizeof *values);
+    const bool good = values && make_room(out, (size_t)n);
+    last = -INFINITY;
+    for (int k; good && (k = next_values(runs, n, key, metric, &last, values)) > 0;)
+        add_point(out, last, rws_quartiles_of(values, k));
+    free(values);
+    return good ? RWS_OK : no_memory(err);
 }

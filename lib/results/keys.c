@@ -38,10 +38,3 @@ bool rws_keys_read(const char *config, rws_key_take *take, void *context)
     json_decref(document);
     return good;
 }
-
-bool rws_result_departs(const rws_result *run, const char *key, const char **value)
-{
-    const char *own = rws_result_get(run, key);
-    if (!*value) *value = own;
-    return own && strcmp(own, *value) != 0;
-}

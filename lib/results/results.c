@@ -1,11 +1,11 @@
-#include "rws_train.h"
+#include "rws_results.h"
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "store/checksum.h"
-#include "results/keys.h"
 #include "results/results.h"
+#include "store/held.h"
 #include "store/store.h"
 
 #include <dirent.h>
@@ -21,6 +21,8 @@
 void rws_results_free(rws_results *r)
 {
     if (!r) return;
+    for (int i = 0; r->memory && i < r->memory->n_growing; i++) rws_growing_release(&r->memory->growing[i]);
+    if (r->memory) free(r->memory->growing);
     if (r->memory) rws_arena_free(&r->memory->arena);
     free(r->memory);
     free(r->runs);
@@ -68,190 +70,57 @@ void rws_result_count_iterations(rws_result *run)
     run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
 }
 
-typedef struct {
-    rws_results    *results;
-    rws_result     *run;
-    rws_result_key *keys;
-} taking;
-
-static bool take_key(void *context, size_t most, const char *key, const char *value)
-{
-    taking *t = context;
-    if (!t->keys) t->run->keys = t->keys = rws_results_zeroed(t->results, most * sizeof *t->keys);
-    if (!t->keys) return false;
-    t->keys[t->run->n_keys++] =
-        (rws_result_key){rws_results_text(t->results, key), rws_results_text(t->results, value)};
-    return !t->results->memory->starved;
-}
-
-/* The entries of config.json as keys and values, with the settings among them. A text that is no JSON leaves a run
- * without keys. False without memory. */
-static bool read_config(rws_results *r, rws_result *run, const char *text)
-{
-    taking t = {r, run, NULL};
-    if (!rws_keys_read(text, take_key, &t)) return false;
-    rws_result_count_iterations(run);
-    return true;
-}
-
-/* ---- rows. A function that returns an int returns an SQLite result code. */
-
-static double number_at(sqlite3_stmt *s, int column)
-{
-    return sqlite3_column_type(s, column) == SQLITE_NULL ? NAN : sqlite3_column_double(s, column);
-}
-
-static const char *text_at(sqlite3_stmt *s, int column)
-{
-    return (const char *)sqlite3_column_text(s, column);
-}
-
-/* Prepares a statement whose parameter ?1 is the name of a run. */
-static int prepare(sqlite3 *db, const char *sql, const char *run, sqlite3_stmt **s)
-{
-    const int code = sqlite3_prepare_v2(db, sql, -1, s, NULL);
-    return code ? code : sqlite3_bind_text(*s, 1, run, -1, SQLITE_STATIC);
-}
-
-/* Finalises a statement. `code` is that of its last step, where SQLITE_DONE is success. */
-static int finish(sqlite3_stmt *s, int code)
-{
-    sqlite3_finalize(s);
-    return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static int count_rows(sqlite3 *db, const char *sql, const char *run, int *n)
-{
-    sqlite3_stmt *s = NULL;
-    int           code = prepare(db, sql, run, &s);
-    *n = 0;
-    if (!code) {
-        code = sqlite3_step(s);
-        const int64_t found = code == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-        if (code == SQLITE_ROW) code = found < INT_MAX && found <= rws_store_size(db) ? SQLITE_DONE : SQLITE_CORRUPT;
-        if (code == SQLITE_DONE) *n = (int)found;
-    }
-    return finish(s, code ? code : SQLITE_DONE);
-}
-
-static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
-{
-    int n_rows, n_names, n = 0;
-    int code = count_rows(db, "SELECT count(*) FROM metrics WHERE run = ?1", run->name, &n_rows);
-    if (!code) code = count_rows(db, "SELECT count(DISTINCT name) FROM metrics WHERE run = ?1", run->name, &n_names);
-    if (code) return code;
-    rws_arena    *a = &r->memory->arena;
-    double       *numbers = RWS_TRY_NEW(a, double, 3 * (size_t)n_rows + 1);
-    rws_history  *series = rws_results_zeroed(r, ((size_t)n_names + 1) * sizeof *series);
-    sqlite3_stmt *s = NULL;
-    if (!numbers || !series) return SQLITE_NOMEM;
-    code = prepare(db, "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 ORDER BY name, iteration",
-                   run->name, &s);
-    if (code) return finish(s, code);
-    for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
-        const char  *name = text_at(s, 0) ? text_at(s, 0) : "";
-        rws_history *now = n ? &series[n - 1] : NULL;
-        if (!now || strcmp(now->metric, name) != 0) {
-            now = &series[n++];
-            *now = (rws_history){rws_results_text(r, name), 0, numbers + row, numbers + n_rows + row,
-                                 numbers + 2 * n_rows + row};
-            if (!now->metric) return finish(s, SQLITE_NOMEM);
-        }
-        numbers[row] = (double)sqlite3_column_int64(s, 1);
-        numbers[n_rows + row] = number_at(s, 2);
-        numbers[2 * n_rows + row] = number_at(s, 3);
-        now->n++;
-    }
-    run->histories = series;
-    run->n_histories = n;
-    return finish(s, code);
-}
-
-static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
-{
-    int n_rows, n_shots, n = 0;
-    int code = count_rows(db, "SELECT count(*) FROM snapshots WHERE run = ?1", run->name, &n_rows);
-    if (!code)
-        code = count_rows(db, "SELECT count(*) FROM (SELECT DISTINCT name, iteration FROM snapshots WHERE run = ?1)",
-                          run->name, &n_shots);
-    if (code) return code;
-    rws_arena    *a = &r->memory->arena;
-    double       *values = RWS_TRY_NEW(a, double, (size_t)n_rows + 1);
-    const char  **labels = rws_results_zeroed(r, ((size_t)n_rows + 1) * sizeof *labels);
-    rws_shot     *shots = rws_results_zeroed(r, ((size_t)n_shots + 1) * sizeof *shots);
-    sqlite3_stmt *s = NULL;
-    if (!values || !labels || !shots) return SQLITE_NOMEM;
-    code = prepare(db,
-                   "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1 ORDER BY name, iteration, place",
-                   run->name, &s);
-    if (code) return finish(s, code);
-    for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
-        const char    *name = text_at(s, 0) ? text_at(s, 0) : "";
-        const uint64_t iteration = (uint64_t)sqlite3_column_int64(s, 1);
-        rws_shot      *now = n ? &shots[n - 1] : NULL;
-        if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
-            now = &shots[n++];
-            *now = (rws_shot){rws_results_text(r, name), iteration, 0, values + row, labels + row};
-            if (!now->name) return finish(s, SQLITE_NOMEM);
-        }
-        labels[row] = rws_results_text(r, text_at(s, 2));
-        values[row] = number_at(s, 3);
-        now->n++;
-    }
-    run->shots = shots;
-    run->n_shots = n;
-    return finish(s, code);
-}
-
 /* ---- stores */
 
-/* Reads the configuration of a run that failed before its first evaluation. The run is left out again if its folder is gone. */
-static int read_failed(rws_results *r, rws_result *run)
+/* Gives a run that failed before its first evaluation the configuration that is in its folder. *gone: there is none. */
+static int complete(const char *store, rws_head *h, bool *gone)
 {
     rws_error  ignored;
-    char      *folder = rws_store_folder(run->store, run->name), *config = NULL;
-    rws_status status = folder ? rws_store_folder_config(folder, &config, &ignored) : RWS_OK;
-    if (status == RWS_OK && !config) r->n--;
-    else if (status == RWS_OK && !read_config(r, run, config)) status = RWS_NO_MEMORY;
-    free(config);
+    char      *folder = h->early ? rws_store_folder(store, h->name) : NULL;
+    rws_status status = folder ? rws_store_folder_config(folder, &h->config, &ignored) : RWS_OK;
+    *gone = h->early && status == RWS_OK && !h->config;
     free(folder);
     return status == RWS_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* Reads a run into memory of its own, which is the last of the results'. */
+static int read_run(rws_results *r, sqlite3 *db, const char *store, const rws_head *h)
+{
+    struct rws_results_memory *m = r->memory;
+    rws_points                 points = {0};
+    rws_shots                  shots = {0};
+    rws_result                *run = rws_results_add(r), *own = rws_results_zeroed(r, sizeof *own);
+    if (!run || !own || !rws_make_room(&m->growing, m->n_growing, &m->room_growing, sizeof *m->growing))
+        return SQLITE_NOMEM;
+    rws_growing *g = &m->growing[m->n_growing++];
+    *g = (rws_growing){.result = own};
+    own->name = rws_results_text(r, h->name);
+    own->store = store;
+    int code = own->name && rws_growing_take_head(g, h) ? SQLITE_OK : SQLITE_NOMEM;
+    if (!code) code = rws_points_read(db, h->name, -1, &points);
+    if (!code && !rws_growing_add(g, &points)) code = SQLITE_NOMEM;
+    if (!code) code = rws_shots_read(db, h->name, &shots);
+    if (!code) rws_growing_take_shots(g, &shots);
+    *run = *own;
+    rws_shots_release(&shots);
+    rws_points_release(&points);
+    return code;
 }
 
 /* Reads the runs of a store, or the run `only` if it is not NULL. */
 static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
 {
-    const int     first = r->n;
-    const char   *store = rws_results_text(r, path);
-    sqlite3_stmt *s = NULL;
-    int           code = prepare(db,
-                                 "SELECT run, config, host, version, started, iteration, seconds, sentence, early"
-                                           " FROM " RWS_STORE_ALL_RUNS " WHERE ?1 IS NULL OR run = ?1",
-                                 only, &s);
-    if (code || !store) return finish(s, code ? code : SQLITE_NOMEM);
-    while ((code = sqlite3_step(s)) == SQLITE_ROW) {
-        rws_result *run = rws_results_add(r);
-        if (!run) return finish(s, SQLITE_NOMEM);
-        if (r->n - first > rws_store_size(db)) return finish(s, SQLITE_CORRUPT);
-        run->name = rws_results_text(r, text_at(s, 0) ? text_at(s, 0) : "");
-        run->store = store;
-        run->host = rws_results_text(r, text_at(s, 2));
-        run->version = rws_results_text(r, text_at(s, 3));
-        run->started = rws_results_text(r, text_at(s, 4));
-        run->iteration = (uint64_t)sqlite3_column_int64(s, 5);
-        run->seconds = sqlite3_column_double(s, 6);
-        run->failure = rws_results_text(r, text_at(s, 7));
-        if (!run->name) return finish(s, SQLITE_NOMEM);
-        if (sqlite3_column_int(s, 8)) code = read_failed(r, run);
-        else code = read_config(r, run, text_at(s, 1)) ? SQLITE_OK : SQLITE_NOMEM;
-        if (code) return finish(s, code);
+    const char *store = rws_results_text(r, path);
+    rws_heads   list = {0};
+    int         code = store ? rws_heads_read(db, only, &list) : SQLITE_NOMEM;
+    for (int i = 0; i < list.n && !code; i++) {
+        bool gone;
+        code = complete(path, &list.list[i], &gone);
+        if (!code && !gone) code = read_run(r, db, store, &list.list[i]);
     }
-    code = finish(s, code);
-    for (int i = first; i < r->n && !code; i++) {
-        code = read_series(r, &r->runs[i], db);
-        if (!code) code = read_shots(r, &r->runs[i], db);
-    }
-    return code || !r->memory->starved ? code : SQLITE_NOMEM;
+    for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
+    free(list.list);
+    return code;
 }
 
 /* A store without a format has no tables, or those of an early version 0.1.0, which are fewer. */
@@ -431,6 +300,21 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp(x->store, y->store);
 }
 
+/* Finds out which of the unfinished runs a process trains. */
+static void find_training(rws_results *r)
+{
+    rws_held held = rws_held_read();
+    for (int i = 0; i < r->n; i++) {
+        rws_result *run = &r->runs[i];
+        struct stat store;
+        if (strcmp(rws_result_state(run), "unfinished") != 0 || is_exported(run->store)) continue;
+        char *folder = rws_store_folder(run->store, run->name);
+        run->training = stat(run->store, &store) == 0 && rws_held_trains(&held, folder, run->host, store.st_mtime);
+        free(folder);
+    }
+    rws_held_free(&held);
+}
+
 static rws_status read_paths(const char *const *paths, int n, rws_results **out, bool *none, rws_error *err)
 {
     rws_results *r = calloc(1, sizeof *r);
@@ -448,6 +332,7 @@ static rws_status read_paths(const char *const *paths, int n, rws_results **out,
         rws_results_free(r);
         return status;
     }
+    find_training(r);
     *out = r;
     return RWS_OK;
 }
@@ -466,7 +351,7 @@ rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_er
     return none ? RWS_OK : status;
 }
 
-/* ---- selecting */
+/* ---- looking */
 
 const char *rws_result_state(const rws_result *r)
 {
@@ -483,32 +368,6 @@ const char *rws_result_get(const rws_result *r, const char *key)
     for (int i = 0; i < r->n_keys; i++)
         if (strcmp(r->keys[i].key, key) == 0) return r->keys[i].value;
     return NULL;
-}
-
-/* Whether the text is a whole number; *digits is then behind its sign and its leading zeros. */
-static bool is_whole(const char *text, const char **digits)
-{
-    const char *first = text + (text[0] == '-');
-    *digits = first + strspn(first, "0");
-    return first[0] && !first[strspn(first, "0123456789")];
-}
-
-/* Whole numbers are compared by their digits: a seed may have more of them than a double. */
-static bool same_value(const char *a, const char *b)
-{
-    const char *digits_a, *digits_b;
-    if (is_whole(a, &digits_a) && is_whole(b, &digits_b))
-        return strcmp(digits_a, digits_b) == 0 && (!*digits_a || (a[0] == '-') == (b[0] == '-'));
-    char        *end_a, *end_b;
-    const double x = g_ascii_strtod(a, &end_a), y = g_ascii_strtod(b, &end_b);
-    return strcmp(a, b) == 0 || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
-}
-
-bool rws_result_has(const rws_result *r, const char *key, const char *value)
-{
-    if (!value) return false;
-    const char *own = rws_result_get(r, key);
-    return own && same_value(own, value);
 }
 
 bool rws_result_same_but_seed(const rws_result *a, const rws_result *b)
@@ -542,51 +401,4 @@ const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t 
     for (int i = 0; r && name && i < r->n_shots; i++)
         if (strcmp(r->shots[i].name, name) == 0 && r->shots[i].iteration <= iteration) latest = &r->shots[i];
     return latest;
-}
-
-/* Whether the run has one of the n values, which stand one after the other, each ended by a zero byte. */
-static bool has_one_of(const rws_result *r, const char *key, const char *values, int n)
-{
-    for (int i = 0; i < n; i++, values += strlen(values) + 1)
-        if (rws_result_has(r, key, values)) return true;
-    return false;
-}
-
-/* Keeps the runs that meet one condition. */
-static rws_status keep_one(rws_results *r, const char *condition, rws_error *err)
-{
-    const char *equals = strchr(condition, '=');
-    if (!equals || equals == condition)
-        return rws_fail(err, RWS_BAD_INPUT, "A condition is key=value, such as method=ww, not \"%s\".",
-                        rws_quote(condition).text);
-    char *key = strdup(condition);
-    if (!key) return no_memory(err);
-    char *values = key + (equals - condition) + 1;
-    int   n_values = 1;
-    values[-1] = '\0';
-    for (char *at = values; *at; at++)
-        if (*at == ',') *at = '\0', n_values++;
-    bool known = r->n == 0;
-    int  n = 0;
-    for (int i = 0; i < r->n; i++) {
-        known = known || rws_result_get(&r->runs[i], key);
-        if (has_one_of(&r->runs[i], key, values, n_values)) r->runs[n++] = r->runs[i];
-    }
-    r->n = n;
-    const rws_status status =
-        known ? RWS_OK
-              : rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
-                         rws_quote(key).text);
-    free(key);
-    return status;
-}
-
-rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err)
-{
-    RWS_NEED(r, err);
-    for (int i = 0; i < n; i++) {
-        if (!conditions || !conditions[i]) return rws_fail(err, RWS_BAD_INPUT, "Condition %d is NULL.", i);
-        RWS_TRY(keep_one(r, conditions[i], err));
-    }
-    return RWS_OK;
 }

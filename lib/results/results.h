@@ -8,12 +8,15 @@
 #define RWS_RESULTS_RESULTS_H
 
 #include "base/arena.h"
-#include "rws_train.h"
+#include "results/growing.h"
+#include "rws_results.h"
 
 struct rws_results_memory {
-    rws_arena arena;
-    int       capacity; /* of the runs */
-    bool      starved;  /* there was no memory for a text, which is therefore NULL */
+    rws_arena    arena;
+    rws_growing *growing; /* of the runs of stores */
+    int          n_growing, room_growing;
+    int          capacity; /* of the runs */
+    bool         starved;  /* there was no memory for a text, which is therefore NULL */
 };
 
 /* An empty run at the end of the list; NULL without memory. */

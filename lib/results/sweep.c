@@ -1,4 +1,4 @@
-#include "results/sweep.h"
+#include "rws_results.h"
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -476,7 +476,9 @@ void rws_sweep_free(rws_sweep *s)
 
 rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rws_sweep **out, rws_error *err)
 {
+    RWS_NEED(out, err);
     *out = NULL;
+    RWS_NEED(text && name, err);
     if (length > RWS_SWEEP_MAX_BYTES) return rws_refuse(err, name, 0, "is longer than %d bytes.", RWS_SWEEP_MAX_BYTES);
     rws_sweep *s = calloc(1, sizeof *s);
     if (s) s->memory = calloc(1, sizeof *s->memory);
@@ -500,7 +502,9 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
 {
     char  *text;
     size_t length;
+    RWS_NEED(out, err);
     *out = NULL;
+    RWS_NEED(path, err);
     RWS_TRY(rws_file_read_text(path, "sweep", RWS_SWEEP_MAX_BYTES, &text, &length, err));
     const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
@@ -552,6 +556,7 @@ static rws_status check_run(rws_sweep *s, int i, char *const *kinds, bool object
 
 rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err)
 {
+    RWS_NEED(s, err);
     uint64_t  *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
     char     **kinds = calloc((size_t)s->n + 1, sizeof *kinds);
     rws_status status = iterations && kinds ? RWS_OK : no_memory(err);
@@ -569,14 +574,14 @@ rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err)
 
 const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results)
 {
-    for (int i = 0; results && i < results->n; i++)
+    for (int i = 0; run && results && i < results->n; i++)
         if (strcmp(results->runs[i].name, run->name) == 0) return &results->runs[i];
     return NULL;
 }
 
 bool rws_sweep_run_is_done(const rws_sweep_run *run, const rws_result *result)
 {
-    if (!result || result->failure || result->iteration < run->config.iterations) return false;
+    if (!run || !result || result->failure || result->iteration < run->config.iterations) return false;
     bool measured = !run->final_particles;
     for (int i = 0; i < result->n_histories; i++)
         measured = measured || strncmp(result->histories[i].metric, "final_", 6) == 0;

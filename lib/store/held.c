@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 rws_held rws_held_read(void)
 {
@@ -33,6 +34,13 @@ bool rws_held_has(const rws_held *h, const char *folder)
     for (int i = 0; i < h->n; i++)
         if (h->inodes[i] == is.st_ino) return true;
     return false;
+}
+
+bool rws_held_trains(const rws_held *h, const char *folder, const char *host, time_t written)
+{
+    char own[256] = "";
+    gethostname(own, sizeof own - 1);
+    return (host && strcmp(host, own) != 0 && time(NULL) - written < 120) || rws_held_has(h, folder);
 }
 
 void rws_held_free(rws_held *h)

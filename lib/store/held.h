@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 typedef struct {
     ino_t *inodes; /* of everything that is locked by flock */
@@ -16,6 +17,11 @@ typedef struct {
 /* Reads the list. What there is no memory for is left out. */
 rws_held rws_held_read(void);
 bool     rws_held_has(const rws_held *h, const char *folder);
-void     rws_held_free(rws_held *h);
+
+/* Whether a process trains the run in the folder, which may be NULL. A run that another machine wrote last counts as trained for
+ * two minutes after its store was written, at `written`. `host` is the machine that wrote it, or NULL. */
+bool rws_held_trains(const rws_held *h, const char *folder, const char *host, time_t written);
+
+void rws_held_free(rws_held *h);
 
 #endif

@@ -105,7 +105,7 @@ void rws_store_patience(int milliseconds);
  * its store, and runs must not share one. */
 bool rws_store_has_locks(const char *path);
 
-/* ---- For readers: results.c, and the catalogue of serve. */
+/* ---- For readers: results/reading.c, and the catalogue of serve. */
 
 /* A table of all runs: run, config, host, version, started, iteration, seconds, sentence, early. `early` is 1 for a run that
  * failed before its first evaluation: it has no row in `runs`, and here only its name and its sentence; its configuration is in

@@ -21,7 +21,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "rws_train.h"
+#include "rws_results.h"
 
 #if PY_VERSION_HEX < 0x030a0000
 #error "The package needs Python 3.10 or newer."

@@ -3,8 +3,7 @@
 #define RWS_FUZZ_RESULTS_H
 
 #include "bytes.h"
-#include "results/gather.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static void results_check_run(const rws_result *r)
             if (k && !(h->iterations[k] > h->iterations[k - 1])) abort();
         }
         rws_gathered g;
-        rws_gather(&r, 1, h->metric, RWS_X_ITERATION, &g);
+        if (rws_gather(&r, 1, h->metric, RWS_X_ITERATION, &g, NULL) != RWS_OK) abort();
         for (int k = 0; k < g.n; k++) sink = g.x[k] + g.median[k];
         rws_gathered_release(&g);
     }

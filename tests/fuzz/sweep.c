@@ -1,6 +1,6 @@
 /* sweep.c - libFuzzer harness for sweep files: whatever the bytes, they are refused with a sentence that names the file,
  * or every run has a name of its own that a folder can have, and a configuration whose text can be read to its end. */
-#include "results/sweep.h"
+#include "rws_results.h"
 
 #include <stdlib.h>
 #include <string.h>

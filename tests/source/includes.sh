@@ -30,12 +30,21 @@ BEGIN {
     may["models/corpora"] = "models base"
 
     # Apps are users of the library. Beyond the public headers they see
-    #     base      errors, files, texts, clocks
-    may["apps/figure"] = "base results"
-    may["apps/paper"]  = "base results figure"
-    may["apps/serve"]  = "base data program store results ask train figure"
-    may["apps/sweep"]  = "base optim store results train rws"
-    may["apps/rws"]    = "base comm tensor dist nn optim data program store train ask results models figure paper serve sweep"
+    #     base            errors, files, texts, clocks
+    #     store           serve, sweep, rws: locks, checksums and folders of runs, which are not public
+    #     results         serve: the reader of a store that is being written; sweep: a folder that may have no runs yet
+    #     ask             serve, rws: marginals and answers
+    #     data            serve: JSON within limits
+    #     program         serve, rws: whether a shared object may be loaded; the settings of a model
+    #     optim           sweep: checks a schedule before runs start
+    #     comm, train     rws: ranks of a job; what bench and eval look into
+    #     tensor dist nn  rws: the products that bench counts; the tables that list shows
+    #     models          rws: the corpora of `rws data`, and their cache
+    may["apps/figure"] = "base"
+    may["apps/paper"]  = "base figure"
+    may["apps/serve"]  = "base data program store results ask figure"
+    may["apps/sweep"]  = "base optim store results rws"
+    may["apps/rws"]    = "base comm tensor dist nn program store train ask models figure paper serve sweep"
 
     # Single files that see more, each for a reason.
     also["models/picture.c"] = also["models/picture.h"] = "base tensor engine nn" # ops of its own, which have no public header

@@ -8,54 +8,26 @@
 #include "figure/hinton.h"
 #include "figure/style.h"
 #include "figure/trees.h"
-#include "results/gather.h"
-#include "results/stats.h"
+#include "rws_results.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* ---- stats ---- */
-
-static void test_percentiles(void **state)
-{
-    (void)state;
-    const double four[] = {1, 2, 3, 4}, five[] = {-2, 0, 1, 10, 100};
-    assert_near(rws_stats_percentile(four, 4, 25), 1.75, 1e-15);
-    assert_near(rws_stats_percentile(four, 4, 50), 2.5, 1e-15);
-    assert_near(rws_stats_percentile(four, 4, 75), 3.25, 1e-15);
-    assert_near(rws_stats_percentile(four, 4, 0), 1, 0);
-    assert_near(rws_stats_percentile(four, 4, 100), 4, 0);
-    assert_near(rws_stats_percentile(five, 5, 25), 0, 0);
-    assert_near(rws_stats_percentile(five, 5, 50), 1, 0);
-    /* Rank 4 * 0.9 = 3.6: from 10 to 100 by 0.6. */
-    assert_near(rws_stats_percentile(five, 5, 90), 64, 1e-12);
-    assert_near(rws_stats_percentile(five, 1, 75), -2, 0);
-    assert_true(isnan(rws_stats_percentile(five, 0, 50)));
-    const double low[] = {-INFINITY, -INFINITY, 3};
-    assert_true(rws_stats_percentile(low, 3, 25) == -INFINITY);
-}
+/* ---- quartiles ---- */
 
 static void test_quartiles(void **state)
 {
     (void)state;
-    /* The third run breaks at its last point and counts nowhere. */
-    const double runs[5][3] = {{4, 10, -1}, {2, 20, -1}, {0, 0, NAN}, {1, 40, -1}, {3, 30, -1}};
-    double       low[3], median[3], high[3];
-    assert_int_equal(rws_stats_quartiles(&runs[0][0], 5, 3, low, median, high), 4);
-    const double expected[3][3] = {{1.75, 2.5, 3.25}, {17.5, 25, 32.5}, {-1, -1, -1}};
-    for (int i = 0; i < 3; i++) {
-        assert_near(low[i], expected[i][0], 1e-14);
-        assert_near(median[i], expected[i][1], 1e-14);
-        assert_near(high[i], expected[i][2], 1e-14);
-    }
-    assert_int_equal(rws_stats_quartiles(&runs[0][0], 1, 3, NULL, median, NULL), 1);
-    assert_near(median[1], 10, 0);
-    assert_int_equal(rws_stats_quartiles(&runs[2][0], 1, 3, low, median, high), 0);
-    for (int i = 0; i < 3; i++) assert_true(isnan(low[i]) && isnan(median[i]) && isnan(high[i]));
-    assert_int_equal(rws_stats_quartiles(NULL, 0, 3, low, median, high), 0);
-    assert_true(isnan(median[0]));
-    assert_int_equal(rws_stats_quartiles(&runs[0][0], 5, 0, NULL, NULL, NULL), 5);
+    double              four[] = {4, 1, 3, 2}, five[] = {NAN, 100, 0, 10, 1, -2}, low[] = {-INFINITY, 3, -INFINITY};
+    const rws_quartiles q = rws_quartiles_of(four, 4), r = rws_quartiles_of(five, 6), s = rws_quartiles_of(five, 1);
+    assert_near(q.low, 1.75, 1e-15);
+    assert_near(q.median, 2.5, 1e-15);
+    assert_near(q.high, 3.25, 1e-15);
+    assert_true(r.n == 5 && r.low == 0 && r.median == 1 && r.high == 10); /* NaN is left out */
+    assert_true(s.n == 1 && s.low == -2 && s.high == -2);
+    assert_true(rws_quartiles_of(low, 3).low == -INFINITY && rws_quartiles_of(low, 3).median == -INFINITY);
+    assert_true(isnan(rws_quartiles_of(low, 0).median) && isnan(rws_quartiles_of((double[]){NAN}, 1).low));
 }
 
 /* ---- style ---- */
@@ -335,28 +307,32 @@ static void test_gather(void **state)
             (rws_result){.name = "r", .n_keys = 1, .keys = &keys[i], .n_histories = 1, .histories = &series[i]};
         runs[i] = &results[i];
     }
-    rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g);
+    assert_int_equal(rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g, &err), RWS_OK);
     assert_int_equal(g.n, 3);
     assert_int_equal(g.n_runs, 3);
     assert_true(g.x[1] == 10 && g.median[1] == 4 && g.low[1] == 3.5 && g.high[2] == 2.5);
     assert_non_null(rws_gathered_curve(&g, "ww").low);
     rws_gathered_release(&g);
-    rws_gather(runs, 3, "loss", RWS_X_SECONDS, &g);
+    assert_int_equal(rws_gather(runs, 3, "loss", RWS_X_SECONDS, &g, &err), RWS_OK);
     assert_true(g.x[2] == 6);
-    rws_gathered_from(&g, 4.5); /* of 2, 4, 6 */
+    rws_gathered_between(&g, 4.5, INFINITY); /* of 2, 4, 6 */
     assert_true(g.n == 1 && g.x[0] == 6 && g.median[0] == 2 && g.low[0] == 1.5);
-    rws_gathered_from(&g, 7);
+    rws_gathered_between(&g, 7, INFINITY);
     assert_int_equal(g.n, 0);
     rws_gathered_release(&g);
-    rws_gather(runs, 3, "nothing", RWS_X_ITERATION, &g);
+    assert_int_equal(rws_gather(runs, 3, "nothing", RWS_X_ITERATION, &g, &err), RWS_OK);
     assert_int_equal(g.n, 0);
 
     series[2].n = 2; /* this run has fewer evaluations */
-    rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g);
-    assert_int_equal(g.n_runs, 2);
-    assert_true(g.median[2] == 1.5);
+    assert_int_equal(rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g, &err), RWS_OK);
+    assert_int_equal(g.n_runs, 3);
+    assert_true(g.median[1] == 4 && g.count[1] == 3 && g.median[2] == 1.5 && g.count[2] == 2);
     rws_gathered_release(&g);
-    rws_gather(runs + 2, 1, "loss", RWS_X_ITERATION, &g);
+    values[0][1] = NAN; /* no value, at this iteration */
+    assert_int_equal(rws_gather(runs, 3, "loss", RWS_X_SECONDS, &g, &err), RWS_OK);
+    assert_true(g.n == 3 && g.median[1] == 4.5 && g.count[1] == 2 && g.x[1] == 5 && g.median[0] == 6 && g.x[2] == 4.5);
+    rws_gathered_release(&g);
+    assert_int_equal(rws_gather(runs + 2, 1, "loss", RWS_X_ITERATION, &g, &err), RWS_OK);
     assert_null(rws_gathered_curve(&g, "ww").low); /* one run has no quartiles */
     rws_gathered_release(&g);
 
@@ -444,9 +420,9 @@ static void test_bundles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_percentiles), cmocka_unit_test(test_quartiles), cmocka_unit_test(test_styles),
-        cmocka_unit_test(test_colours),     cmocka_unit_test(test_bars),      cmocka_unit_test(test_hinton),
-        cmocka_unit_test(test_trees),       cmocka_unit_test(test_gather),    cmocka_unit_test(test_bundles),
+        cmocka_unit_test(test_quartiles), cmocka_unit_test(test_styles),  cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_bars),      cmocka_unit_test(test_hinton),  cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_gather),    cmocka_unit_test(test_bundles),
     };
     return cmocka_run_group_tests_name("figure", tests, folder_make, folder_remove_empty);
 }

@@ -6,7 +6,7 @@
 #include "paper/budget.h"
 #include "paper/compare.h"
 #include "paper/paper.h"
-#include "results/sweep.h"
+#include "rws_results.h"
 
 #include <dirent.h>
 #include <math.h>

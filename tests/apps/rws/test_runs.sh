@@ -39,6 +39,8 @@ refuses 'no runs' runs bare
 refuses '"nonsense"' runs some --where nonsense=1
 refuses 'key=value' runs some --where nonsense
 refuses 'no run' runs some --where method=ww
+refuses 'no state "ended"' runs some --where state=ended
+refuses 'no run' runs some --where state=training --where delta=0.2
 refuses 'No run has a metric "nonsense"; the metrics are ' runs some --metric nonsense
 refuses '"nonsense"' runs some --sort nonsense
 : >empty.sqlite

@@ -3,6 +3,7 @@
 Prints TAP. Uses the standard library only, and raw sockets where a client must misbehave.
 """
 import collections
+import ctypes
 import http.client
 import json
 import os
@@ -238,6 +239,12 @@ def test_api(server, runs):
     some = server.json("/api/runs?where=method=ww&where=seed=2")["runs"]
     report([r["name"] for r in some] == ["ww-2"], "where selects", [r["name"] for r in some])
     report(server.ask("/api/runs?where=nonsense")[0] == 400, "a condition without = is refused")
+    for bad, why in (("nonsense=1", "configuration"), ("state=ended", "states")):
+        status, _, data = server.ask(f"/api/runs?where={bad}")
+        report(status == 400 and why in data.decode(), f"so is {bad}, with a message", data)
+    named = sorted(r["name"] for r in server.json("/api/runs?where=state=finished")["runs"])
+    same = sorted(json.loads(line)["run"] for line in rws("runs", RUNS, "--where", "state=finished", "--json").stdout.splitlines())
+    report(named == same and named, "states are those of rws runs", (named, same))
     curves = server.json(f"/api/runs/{gmm['id']}/metrics?metric=p_error")["metrics"]
     db = sqlite3.connect(os.path.join(RUNS, "ww-1", "metrics.sqlite"))
     rows = db.execute("SELECT iteration, value FROM metrics WHERE name = 'p_error' ORDER BY iteration").fetchall()
@@ -789,7 +796,7 @@ def test_damage():
     server = Server(unreadable, "--port", "0")
     problems = server.json("/api/runs")["problems"]
     server.stop()
-    report(len(problems) == 1 and "views or triggers" in problems[0]["sentence"], "snapshots that cannot be read are a problem", problems)
+    report(len(problems) == 1 and "views" in problems[0]["sentence"], "a store with a view in the place of a table is a problem", problems)
     refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
     server = Server(folder, "--port", "0")
 
@@ -855,6 +862,63 @@ def test_long_keys():
     try:
         groups = server.json("/api/compare?metric=p_error&panel=none")["groups"]
         report(len(groups) == 3 and all(len(g["runs"]) == 1 for g in groups), "runs that differ late are curves of their own", [len(g["runs"]) for g in groups])
+    finally:
+        server.stop()
+
+
+class Result(ctypes.Structure):
+    """rws_result, for its size."""
+    _fields_ = ([(f"t{i}", ctypes.c_void_p) for i in range(6)] + [("iteration", ctypes.c_uint64), ("iterations", ctypes.c_uint64), ("seconds", ctypes.c_double)]
+                + [(f"n{i}", ctypes.c_int) for i in range(3)] + [(f"p{i}", ctypes.c_void_p) for i in range(3)] + [("training", ctypes.c_bool)])
+
+
+class Results(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_int), ("runs", ctypes.POINTER(Result)), ("memory", ctypes.c_void_p)]
+
+
+class Gathered(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_int), ("n_runs", ctypes.c_int)] + [(row, ctypes.POINTER(ctypes.c_double)) for row in ("x", "median", "low", "high", "count")]
+
+
+def gather(folder, metric, x):
+    """The rows that rws plot draws: those of rws_gather, in the order of the reply of /api/compare."""
+    try:
+        library = ctypes.CDLL(os.path.join(os.path.dirname(RWS), "librws.so"))
+    except OSError:
+        return None
+    found, curve, err = ctypes.POINTER(Results)(), Gathered(), ctypes.create_string_buffer(4096)
+    if library.rws_results_read((ctypes.c_char_p * 1)(folder.encode()), 1, ctypes.byref(found), err):
+        raise RuntimeError(err.value)
+    runs = (ctypes.POINTER(Result) * found[0].n)(*[ctypes.pointer(found[0].runs[i]) for i in range(found[0].n)])
+    if library.rws_gather(runs, len(runs), metric.encode(), x, ctypes.byref(curve), err):
+        raise RuntimeError(err.value)
+    rows = [getattr(curve, row)[:curve.n] for row in ("x", "median", "low", "high", "count")]
+    library.rws_gathered_release(ctypes.byref(curve))
+    library.rws_results_free(found)
+    return rows
+
+
+def test_unequal():
+    """Runs of unequal length have the same medians here and in rws plot: at each iteration of the runs that have a value there."""
+    folder = os.path.join(WORK, "unequal")
+    os.makedirs(folder)
+    seed = "UPDATE runs SET config = json_set(config, '$.seed', {}, '$.iterations', {})".format
+    copy_run("long", folder, seed(1, 1000))
+    copy_run("middle", folder, seed(2, 1000), "UPDATE metrics SET value = 5, seconds = 2 * seconds", "UPDATE metrics SET value = NULL WHERE iteration = 1")
+    copy_run("short", folder, seed(3, 200), "UPDATE metrics SET value = 3", "DELETE FROM metrics WHERE iteration > 100")
+    server = Server(folder, "--port", "0")
+    try:
+        for number, x in enumerate(("iteration", "seconds")):
+            groups = server.json(f"/api/compare?metric=p_error&panel=none&x={x}")["groups"]
+            rows = [groups[0][row] for row in ("x", "median", "low", "high", "count")]
+            plotted = gather(folder, "p_error", number)
+            if plotted is None:
+                print("# the library cannot be loaded into this Python")
+                continue
+            near = all(len(a) == len(b) and all(abs(p - q) <= 1e-8 * abs(q) for p, q in zip(a, b)) for a, b in zip(rows, plotted))
+            report(len(groups) == 1 and near, f"runs of unequal length have the medians of rws plot, over {x}", (rows, plotted))
+        at = dict(zip(groups[0]["count"], groups[0]["median"]))
+        report(set(at) == {2, 3} and rows[4][0] == 2 and rows[4][-1] == 2 and at[3] == 3, "each of the runs that have a value there", rows)
     finally:
         server.stop()
 
@@ -1252,6 +1316,7 @@ def main():
     test_damage()
     test_measured_again()
     test_long_keys()
+    test_unequal()
     test_folders()
     test_plugin()
     test_wide()

@@ -4,7 +4,7 @@
  * failure of that call alone. A function that returns a status must return RWS_BAD_INPUT with a message where the pointer
  * is needed.
  */
-#include "rws_train.h"
+#include "rws_results.h"
 #include "support.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* test_truth.c - oracles: sums over all choices against sums by hand, truths of simulated data, means over test data. */
 #include "files.h"
 
-#include "rws_train.h"
+#include "rws_results.h"
 
 #include <math.h>
 #include <stdlib.h>

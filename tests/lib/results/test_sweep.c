@@ -1,7 +1,7 @@
 /* test_sweep.c - sweep files: which runs they stand for, and what is refused with which line. */
 #include "support.h"
 
-#include "results/sweep.h"
+#include "rws_results.h"
 
 #include <stdio.h>
 #include <stdlib.h>

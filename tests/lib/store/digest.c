@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "data/safetensors.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,10 +17,9 @@
 #include "data/table.h"
 #include "engine/setup.h"
 #include "paper/budget.h"
-#include "rws_train.h"
+#include "rws_results.h"
 #include "data/safetensors.h"
 #include "store/store.h"
-#include "results/sweep.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* test_trainer.c - the public trainer, used as another program would use it: through rws_train.h alone. */
 #include "files.h"
 
-#include "rws_train.h"
+#include "rws_results.h"
 
 #include <limits.h>
 #include <locale.h>

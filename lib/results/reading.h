@@ -4,13 +4,13 @@
  *
  * Functions return an SQLite result code. A list that was read in part is still the caller's to free.
  *
- *     store (SQLite) -> [reading] -> entry
+ *     store (SQLite) -> [reading] -> growing
  */
-#ifndef RWS_SERVE_READING_H
-#define RWS_SERVE_READING_H
+#ifndef RWS_RESULTS_READING_H
+#define RWS_RESULTS_READING_H
 
 #include "store/store.h"
-#include "rws_train.h"
+#include "rws_results.h"
 
 /* A row of RWS_STORE_ALL_RUNS; texts are copies. */
 typedef struct {
@@ -57,7 +57,8 @@ int  rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out)
 void rws_points_release(rws_points *p);
 
 /* How many numbers all snapshots of a run have; and the snapshots. */
-int rws_shots_count(sqlite3 *db, const char *run, int *n);
-int rws_shots_read(sqlite3 *db, const char *run, rws_shots *out);
+int  rws_shots_count(sqlite3 *db, const char *run, int *n);
+int  rws_shots_read(sqlite3 *db, const char *run, rws_shots *out);
+void rws_shots_release(rws_shots *s);
 
 #endif

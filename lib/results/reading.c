@@ -1,4 +1,4 @@
-#include "serve/reading.h"
+#include "results/reading.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,10 +26,12 @@ void rws_head_release(rws_head *h)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
 }
 
-static char *column_text(sqlite3_stmt *s, int column)
+/* Copies a text or NULL; false without memory. */
+static bool copy_text(sqlite3_stmt *s, int column, char **out)
 {
     const char *text = (const char *)sqlite3_column_text(s, column);
-    return text ? strdup(text) : NULL;
+    *out = text ? strdup(text) : NULL;
+    return !text || *out;
 }
 
 int rws_heads_read(sqlite3 *db, const char *only, rws_heads *out)
@@ -49,7 +51,8 @@ int rws_heads_read(sqlite3 *db, const char *only, rws_heads *out)
                         .seconds = sqlite3_column_double(s, 7),
                         .early = sqlite3_column_int(s, 8)};
         char **const texts[] = {&h->name, &h->config, &h->host, &h->version, &h->started, &h->failure};
-        for (int i = 0; i < 6; i++) *texts[i] = column_text(s, i);
+        for (int i = 0; i < 6; i++)
+            if (!copy_text(s, i, texts[i])) code = SQLITE_NOMEM;
         if (!h->name) h->name = strdup("");
         if (!h->name) code = SQLITE_NOMEM;
     }
@@ -114,6 +117,18 @@ int rws_shots_count(sqlite3 *db, const char *run, int *n)
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
+void rws_shots_release(rws_shots *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        for (int k = 0; k < s->list[i].n; k++) free((char *)s->list[i].labels[k]);
+        free((void *)s->list[i].labels);
+        free((void *)s->list[i].values);
+        free((char *)s->list[i].name);
+    }
+    free(s->list);
+    *s = (rws_shots){0};
+}
+
 static bool add_shown(rws_shots *out, const char *name, uint64_t iteration, const char *label, double value)
 {
     rws_shot *now = out->n ? &out->list[out->n - 1] : NULL;
@@ -128,9 +143,10 @@ static bool add_shown(rws_shots *out, const char *name, uint64_t iteration, cons
     int room = out->room_now;
     if (!rws_make_room(&now->values, now->n, &room, sizeof *now->values)) return false;
     if (!rws_make_room(&now->labels, now->n, &out->room_now, sizeof *now->labels)) return false;
+    char *copy = label ? strdup(label) : NULL;
     ((double *)now->values)[now->n] = value;
-    ((const char **)now->labels)[now->n++] = label ? strdup(label) : NULL;
-    return true;
+    ((const char **)now->labels)[now->n++] = copy;
+    return !label || copy;
 }
 
 int rws_shots_read(sqlite3 *db, const char *run, rws_shots *out)
