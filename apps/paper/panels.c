@@ -141,6 +141,31 @@ static rws_status over_particles(const rws_query *q, const char *method, const c
     return status;
 }
 
+/* Panels side by side, each with a vertical axis of its own. */
+static rws_status draw_row(const rws_query *q, const char *title, const rws_panel *panels, const rws_axis *x,
+                           const rws_axis *y, int n, const char *path, rws_error *err)
+{
+    char            note[160];
+    const rws_chart chart = {.title = title,
+                             .note = rws_query_note(q, note, sizeof note),
+                             .n_rows = 1,
+                             .n_columns = n,
+                             .panels = panels,
+                             .x = x,
+                             .y = y,
+                             .own_y = true,
+                             .names = RWS_NAMES_LEGEND};
+    return rws_chart_draw(&chart, path, err);
+}
+
+static rws_status release(bundle *bundles, int n, rws_status status)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < bundles[i].n; k++) rws_gathered_release(&bundles[i].gathered[k]);
+    free(bundles);
+    return status;
+}
+
 rws_status rws_panels_three(const rws_query *q, const char *title, const char *const *methods, const char *path,
                             rws_error *err)
 {
@@ -163,21 +188,8 @@ rws_status rws_panels_three(const rws_query *q, const char *title, const char *c
     const rws_axis  x[] = {{.label = "iteration"}, particles, particles};
     const rws_axis  y[] = {
          {.label = "log evidence", .robust = true}, {.label = "log evidence", .robust = true}, {.label = "KL(q || p)"}};
-    char            note[160];
-    const rws_chart chart = {.title = title,
-                             .note = rws_query_note(q, note, sizeof note),
-                             .n_rows = 1,
-                             .n_columns = 3,
-                             .panels = panels,
-                             .x = x,
-                             .y = y,
-                             .own_y = true,
-                             .names = RWS_NAMES_LEGEND};
-    if (status == RWS_OK) status = rws_chart_draw(&chart, path, err);
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < three[i].n; k++) rws_gathered_release(&three[i].gathered[k]);
-    free(three);
-    return status;
+    if (status == RWS_OK) status = draw_row(q, title, panels, x, y, 3, path, err);
+    return release(three, 3, status);
 }
 
 rws_status rws_panels_over_particles(const rws_query *q, const char *title, const char *const *methods,
@@ -200,19 +212,6 @@ rws_status rws_panels_over_particles(const rws_query *q, const char *title, cons
         x[i] = (rws_axis){.label = "particles K", .scale = RWS_AXIS_LOG, .ticks = ticks, .n_ticks = p.n};
         y[i] = metrics[i].axis;
     }
-    char            note[160];
-    const rws_chart chart = {.title = title,
-                             .note = rws_query_note(q, note, sizeof note),
-                             .n_rows = 1,
-                             .n_columns = n,
-                             .panels = panels,
-                             .x = x,
-                             .y = y,
-                             .own_y = true,
-                             .names = RWS_NAMES_LEGEND};
-    if (status == RWS_OK) status = rws_chart_draw(&chart, path, err);
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < bundles[i].n; k++) rws_gathered_release(&bundles[i].gathered[k]);
-    free(bundles);
-    return status;
+    if (status == RWS_OK) status = draw_row(q, title, panels, x, y, n, path, err);
+    return release(bundles, n, status);
 }

@@ -15,16 +15,12 @@
 #include "paper/paper.h"
 #include "rws_results.h"
 
-#include <errno.h>
+#include <glib.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 #define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
 
@@ -102,12 +98,9 @@ static void put_replaced(FILE *to, const char *text, const char *what, const cha
 /* Starts `script file` and waits. Its complaints go to stderr. */
 static bool run_script(const char *script, const char *file)
 {
-    char *const argv[] = {(char *)"sh", (char *)script, (char *)file, NULL};
-    pid_t       child;
-    int         how = -1;
-    if (posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) != 0) return false;
-    while (waitpid(child, &how, 0) < 0 && errno == EINTR) {}
-    return how == 0;
+    const char *const argv[] = {"sh", script, file, NULL};
+    int               how = -1;
+    return g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, &how, NULL) && how == 0;
 }
 
 /* The corpus of an experiment, which is fetched where `fetch` says so; the caller frees it. NULL: it is not there. */

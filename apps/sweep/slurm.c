@@ -3,65 +3,46 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "rws/report.h"
 #include "store/held.h"
 #include "results/results.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <glib.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SILENT 60 /* seconds after which a task that has written nothing is taken for gone */
-#define MOST_ARGUMENTS 256
 
 /* ---- other programs */
 
-/* Runs a program and keeps the first line that it prints, at most `room` bytes; of stderr too if `errors`. Returns its exit
- * status, 127 if it cannot be started. */
-static int ask_program(char *const *argv, char *out, size_t room, bool errors)
+/* Runs a program. *line becomes the first line that it prints or, if it prints nothing, complains; g_free frees it. Returns its
+ * exit status, 127 if it cannot be started. */
+static int ask_program(const char *const *argv, char **line)
 {
-    int ends[2], status = 0;
-    out[0] = '\0';
-    if (pipe2(ends, O_CLOEXEC) != 0) return 127;
-    const pid_t pid = fork();
-    if (pid == 0) {
-        const int null = open("/dev/null", O_RDWR);
-        dup2(null, STDIN_FILENO);
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(errors ? ends[1] : null, STDERR_FILENO);
-        execvp(argv[0], argv);
-        _exit(127);
-    }
-    close(ends[1]);
-    size_t used = 0;
-    char   bytes[4096]; /* all is read: a program whose pipe is closed early ends by SIGPIPE */
-    for (ssize_t n; pid > 0 && (n = TEMP_FAILURE_RETRY(read(ends[0], bytes, sizeof bytes))) > 0;) {
-        const size_t kept = (size_t)n < room - 1 - used ? (size_t)n : room - 1 - used;
-        memcpy(out + used, bytes, kept);
-        used += kept;
-    }
-    close(ends[0]);
-    out[used] = '\0';
-    out[strcspn(out, "\n")] = '\0'; /* the first line says it */
-    if (pid <= 0 || TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) != pid) return 127;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
+    char      *out = NULL, *complaint = NULL;
+    int        status = 0;
+    const bool ran =
+        g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &out, &complaint, &status, NULL);
+    const char *text = !ran ? "" : out[0] ? out : complaint;
+    *line = g_strndup(text, strcspn(text, "\n"));
+    g_free(out);
+    g_free(complaint);
+    return ran && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
 /* ---- what tasks write down */
 
+/* A file of the tasks, or their folder if the name is NULL; g_free frees it. */
 static char *task_path(const char *folder, const char *name)
 {
-    char *tasks = rws_file_join(folder, RWS_TASKS_FOLDER), *path = rws_file_join(tasks, name);
-    free(tasks);
-    return path;
+    return g_build_filename(folder, RWS_TASKS_FOLDER, name, NULL);
 }
 
 void rws_task_write(const char *folder, int task, int n_tasks, const rws_task_run *runs, int n, bool ended)
@@ -78,7 +59,7 @@ void rws_task_write(const char *folder, int task, int n_tasks, const rws_task_ru
                               json_pack("{s:s,s:I}", "run", runs[i].run, "iteration", (json_int_t)runs[i].iteration));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL, *path = task_path(folder, name);
     if (text) (void)!rws_file_write_text(path, text, &ignored);
-    free(path);
+    g_free(path);
     free(text);
     json_decref(o);
 }
@@ -88,24 +69,21 @@ static int is_task(const struct dirent *entry)
     return entry->d_name[strspn(entry->d_name, "0123456789")] == '\0';
 }
 
-/* What the tasks have written down, an object for each, by rising number; the caller frees the list and the objects. */
-static json_t **read_tasks(const char *folder, int *n)
+/* What the tasks have written down, an object for each, by rising number. The caller releases the array. */
+static json_t *read_tasks(const char *folder)
 {
-    char           *tasks = rws_file_join(folder, RWS_TASKS_FOLDER);
+    char           *tasks = task_path(folder, NULL);
     struct dirent **names = NULL;
-    const int       n_names = tasks ? scandir(tasks, &names, is_task, versionsort) : 0;
-    json_t        **list = calloc((size_t)(n_names > 0 ? n_names : 1), sizeof *list);
-    rws_need_memory(tasks && list, "the tasks of a sweep");
-    *n = 0;
-    for (int i = 0; i < n_names; i++) {
-        char *path = rws_file_join(tasks, names[i]->d_name);
-        rws_need_memory(path != NULL, "the tasks of a sweep");
-        if ((list[*n] = json_load_file(path, 0, NULL))) ++*n;
-        free(path);
+    const int       n = scandir(tasks, &names, is_task, versionsort);
+    json_t         *list = json_array();
+    for (int i = 0; i < n; i++) {
+        char *path = task_path(folder, names[i]->d_name);
+        json_array_append_new(list, json_load_file(path, 0, NULL));
+        g_free(path);
         free(names[i]);
     }
     free(names);
-    free(tasks);
+    g_free(tasks);
     return list;
 }
 
@@ -119,20 +97,21 @@ typedef struct {
 } standing;
 
 /* `held` tells whether a process on this machine trains the run. */
-static standing standing_of(const rws_sweep_run *run, const rws_result *r, json_t *const *tasks, int n_tasks, bool held)
+static standing standing_of(const rws_sweep_run *run, const rws_result *r, json_t *tasks, bool held)
 {
     standing s = {.state = "waiting", .iteration = r ? r->iteration : 0};
-    for (int i = 0; i < n_tasks; i++) {
-        size_t  k;
-        json_t *one;
-        json_array_foreach(json_object_get(tasks[i], "runs"), k, one)
+    size_t   i, k;
+    json_t  *task, *one;
+    json_array_foreach(tasks, i, task)
+    {
+        json_array_foreach(json_object_get(task, "runs"), k, one)
         {
             const char *name = json_string_value(json_object_get(one, "run"));
             if (!name || strcmp(name, run->name) != 0) continue;
             const json_int_t iteration = json_integer_value(json_object_get(one, "iteration"));
-            const bool       ended = json_is_true(json_object_get(tasks[i], "ended"));
-            s.task = tasks[i];
-            s.silent = time(NULL) - json_integer_value(json_object_get(tasks[i], "time")) > SILENT;
+            const bool       ended = json_is_true(json_object_get(task, "ended"));
+            s.task = task;
+            s.silent = time(NULL) - json_integer_value(json_object_get(task, "time")) > SILENT;
             s.state = ended || s.silent ? "stopped" : "training";
             if ((uint64_t)iteration > s.iteration) s.iteration = (uint64_t)iteration;
         }
@@ -170,15 +149,15 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
 {
     static const char *const states[] = {"finished", "training", "waiting", "stopped", "failed"};
     rws_results             *r;
-    int                      n_tasks, count[5] = {0};
+    int                      count[5] = {0};
     RWS_TRY(rws_results_read_if_any(folder, &r, err));
-    json_t **tasks = read_tasks(folder, &n_tasks);
+    json_t  *tasks = read_tasks(folder);
     rws_held held = rws_held_read();
     for (int i = 0; i < sweep->n; i++) {
         char *own = rws_file_join(folder, sweep->runs[i].name);
         rws_need_memory(own != NULL, "the state of a run");
-        const standing s = standing_of(&sweep->runs[i], rws_sweep_run_result(&sweep->runs[i], r), tasks, n_tasks,
-                                       rws_held_has(&held, own));
+        const standing s =
+            standing_of(&sweep->runs[i], rws_sweep_run_result(&sweep->runs[i], r), tasks, rws_held_has(&held, own));
         free(own);
         print_standing(&sweep->runs[i], &s, json);
         for (int k = 0; k < 5; k++) count[k] += strcmp(s.state, states[k]) == 0;
@@ -193,8 +172,7 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
             if (count[k]) printf("%s %d %s", any++ ? "," : "", count[k], states[k]);
         putchar('\n');
     }
-    for (int i = 0; i < n_tasks; i++) json_decref(tasks[i]);
-    free(tasks);
+    json_decref(tasks);
     rws_held_free(&held);
     rws_results_free(r);
     return RWS_OK;
@@ -202,39 +180,30 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
 
 /* ---- submitting */
 
-/* "rws-" and the name of the folder. */
-static void name_job(const char *folder, char *out, size_t room)
+static rws_status check_queue(const char *name, rws_error *err)
 {
-    char       *real = realpath(folder, NULL);
-    const char *slash = real ? strrchr(real, '/') : NULL;
-    snprintf(out, room, "rws-%s", slash && slash[1] ? slash + 1 : "sweep");
-    free(real);
-}
-
-static rws_status check_queue(const char *folder, rws_error *err)
-{
-    char        name[256], out[256];
-    char *const argv[] = {"squeue", "--noheader", "--name", name, "--format=%i", NULL};
-    name_job(folder, name, sizeof name);
-    const int status = ask_program(argv, out, sizeof out, true);
+    char     *line;
+    const int status =
+        ask_program((const char *[]){"squeue", "--noheader", "--name", name, "--format=%i", NULL}, &line);
+    rws_status result = RWS_OK;
     if (status == 127)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "Slurm is not installed here (there is no squeue); --task I/N serves other schedulers.");
-    if (status != 0) return rws_fail(err, RWS_BAD_INPUT, "Slurm does not answer: %s", rws_quote_short(out).text);
-    if (!out[0]) return RWS_OK;
-    return rws_fail(
-        err, RWS_BAD_INPUT,
-        "Tasks of this sweep are in the queue already: job %s (%s). Wait for them, or end them with: scancel "
-        "--name %s",
-        out, name, name);
+        result = rws_fail(err, RWS_BAD_INPUT,
+                          "Slurm is not installed here (there is no squeue); --task I/N serves other schedulers.");
+    else if (status != 0)
+        result = rws_fail(err, RWS_BAD_INPUT, "Slurm does not answer: %s", rws_quote_short(line).text);
+    else if (line[0])
+        result = rws_fail(err, RWS_BAD_INPUT,
+                          "Tasks of this sweep are in the queue already: job %s (%s). Wait for them, or end them with: "
+                          "scancel --name %s",
+                          line, name, name);
+    g_free(line);
+    return result;
 }
 
-/* The tasks that have runs to do, as Slurm writes them: "1,2,5". The caller frees it. */
+/* The tasks that have runs to do, as Slurm writes them: "1,2,5". g_free frees it. */
 static char *list_tasks(const rws_sweep *sweep, const rws_results *r, int n_tasks, int *n)
 {
-    rws_text list;
-    FILE    *out = rws_text_open(&list);
-    rws_need_memory(out != NULL, "the tasks of a sweep");
+    GString *list = g_string_new(NULL);
     *n = 0;
     for (int task = 0; task < n_tasks; task++) {
         bool todo = false;
@@ -243,106 +212,93 @@ static char *list_tasks(const rws_sweep *sweep, const rws_results *r, int n_task
             const bool failed = one && one->failure && one->n_histories; /* one that measured nothing begins anew */
             todo |= !rws_sweep_run_is_done(&sweep->runs[i], one) && !failed;
         }
-        if (todo) fprintf(out, "%s%d", (*n)++ ? "," : "", task + 1);
+        if (todo) g_string_append_printf(list, "%s%d", (*n)++ ? "," : "", task + 1);
     }
-    char *text = rws_text_end(&list);
-    rws_need_memory(text != NULL, "the tasks of a sweep");
-    return text;
+    return g_string_free(list, FALSE);
 }
 
 /* Copies the sweep file, which may be edited while tasks wait, and writes the script that every task is. */
-static rws_status write_script(const char *file, const char *folder, int n_tasks, char **script, rws_error *err)
+static rws_status write_script(const char *file, const char *folder, int n_tasks, const char *script, rws_error *err)
 {
     uint8_t *bytes;
     size_t   size;
-    char     self[4096], text[16384], program[4200], dir[4200], copy_word[4300];
-    char    *tasks = rws_file_join(folder, RWS_TASKS_FOLDER), *copy = task_path(folder, "sweep");
-    *script = task_path(folder, "script");
-    rws_need_memory(tasks && copy && *script, "the tasks of a sweep");
-    rws_status    status = rws_file_make_folder(tasks, err);
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char    *tasks = task_path(folder, NULL), *copy = task_path(folder, "sweep");
+    char    *self = g_file_read_link("/proc/self/exe", NULL);
+    char    *program = g_shell_quote(self ? self : "rws"), *sweep = g_shell_quote(copy), *out = g_shell_quote(folder);
+    /* exec: Slurm's signals go to the process of the script, which is then the program. */
+    char      *text = g_strdup_printf("#!/bin/sh\nexec %s sweep %s --out %s --task \"$SLURM_ARRAY_TASK_ID/%d\" --jobs "
+                                           "\"${SLURM_CPUS_PER_TASK:-1}\"\n",
+                                      program, sweep, out, n_tasks);
+    rws_status status = rws_file_make_folder(tasks, err);
     if (status == RWS_OK) status = rws_file_read(file, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
     if (status == RWS_OK) {
         status = rws_file_replace(copy, &(rws_piece){bytes, size}, 1, err);
         free(bytes);
     }
-    self[n > 0 ? n : 0] = '\0';
-    char *real = realpath(folder, NULL), *real_copy = realpath(copy, NULL);
-    if (status == RWS_OK &&
-        (!real || !real_copy || !rws_shell_word(self, program, sizeof program) ||
-         !rws_shell_word(real, dir, sizeof dir) || !rws_shell_word(real_copy, copy_word, sizeof copy_word)))
-        status = rws_fail(err, RWS_BAD_INPUT, "The name of the folder is too long.");
-    if (status == RWS_OK) {
-        /* exec: Slurm's signals go to the process of the script, which is then the program. */
-        snprintf(text, sizeof text,
-                 "#!/bin/sh\nexec %s sweep %s --out %s --task \"$SLURM_ARRAY_TASK_ID/%d\" --jobs "
-                 "\"${SLURM_CPUS_PER_TASK:-1}\"\n",
-                 program, copy_word, dir, n_tasks);
-        status = rws_file_write_text(*script, text, err);
-    }
-    free(real);
-    free(real_copy);
-    free(tasks);
-    free(copy);
+    if (status == RWS_OK) status = rws_file_write_text(script, text, err);
+    char *const texts[] = {tasks, copy, self, program, sweep, out, text};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) g_free(texts[i]);
     return status;
 }
 
-static rws_status submit(const char *script, const char *folder, const char *tasks, char *const *options, int n_options,
-                         char *job, size_t room, rws_error *err)
+/* *job becomes the number of the job, which g_free frees. */
+static rws_status submit(const char *script, const char *name, const char *folder, const char *tasks,
+                         char *const *options, int n_options, char **job, rws_error *err)
 {
-    char  name[256], array[8192], output[4300];
-    char *argv[MOST_ARGUMENTS] = {"sbatch", "--parsable", "--requeue", "--open-mode=append", "--signal=B:TERM@30"};
-    int   n = 5;
-    char *real = realpath(folder, NULL);
-    name_job(folder, name, sizeof name);
-    snprintf(array, sizeof array, "--array=%s", tasks);
-    snprintf(output, sizeof output, "--output=%s/" RWS_TASKS_FOLDER "/%%a.log", real ? real : folder);
-    free(real);
-    argv[n++] = "--job-name";
-    argv[n++] = name;
-    argv[n++] = array;
-    argv[n++] = output;
-    if (n + n_options + 2 > MOST_ARGUMENTS)
-        return rws_fail(err, RWS_BAD_INPUT, "There are too many options of sbatch.");
-    for (int i = 0; i < n_options; i++) argv[n++] = options[i];
-    argv[n++] = (char *)script;
-    argv[n] = NULL;
-    const int status = ask_program(argv, job, room, true);
+    GPtrArray  *argv = g_ptr_array_new_with_free_func(g_free);
+    char *const own[] = {"sbatch", "--parsable", "--requeue", "--open-mode=append", "--signal=B:TERM@30", "--job-name"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) g_ptr_array_add(argv, g_strdup(own[i]));
+    g_ptr_array_add(argv, g_strdup(name));
+    g_ptr_array_add(argv, g_strconcat("--array=", tasks, NULL));
+    g_ptr_array_add(argv, g_strdup_printf("--output=%s/" RWS_TASKS_FOLDER "/%%a.log", folder));
+    for (int i = 0; i < n_options; i++) g_ptr_array_add(argv, g_strdup(options[i]));
+    g_ptr_array_add(argv, g_strdup(script));
+    g_ptr_array_add(argv, NULL);
+    const int status = ask_program((const char *const *)argv->pdata, job);
+    g_ptr_array_free(argv, TRUE);
     if (status == 127) return rws_fail(err, RWS_BAD_INPUT, "There is no sbatch here.");
-    if (status != 0) return rws_fail(err, RWS_BAD_INPUT, "sbatch refused: %s", rws_quote(job).text);
-    job[strcspn(job, ";")] = '\0'; /* of several clusters: job;cluster */
+    if (status != 0) return rws_fail(err, RWS_BAD_INPUT, "sbatch refused: %s", rws_quote(*job).text);
+    (*job)[strcspn(*job, ";")] = '\0'; /* of several clusters: job;cluster */
     return RWS_OK;
+}
+
+static void report_job(const rws_sweep *sweep, const char *file, const char *folder, int n, const char *job, bool json)
+{
+    if (json) {
+        json_t *o = json_pack("{s:b,s:i,s:i}", "final", 1, "runs", sweep->n, "tasks", n);
+        if (n) json_object_set_new(o, "job", json_string(job));
+        rws_report_json(o);
+    } else if (n) {
+        printf("job %s: %d task%s for %d run%s; `rws sweep %s --out %s --status` shows what they do\n", job, n,
+               n == 1 ? "" : "s", sweep->n, sweep->n == 1 ? "" : "s", file, folder);
+    } else {
+        printf("%d run%s: nothing is left to do\n", sweep->n, sweep->n == 1 ? "" : "s");
+    }
 }
 
 rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char *folder, int n_tasks,
                             char *const *options, int n_options, bool json, rws_error *err)
 {
     rws_results *r = NULL;
-    char        *script = NULL, job[256];
+    char        *job = NULL;
     int          n = 0;
     RWS_TRY(rws_file_make_folder(folder, err));
     RWS_TRY(rws_campaign_separate(folder, err));
-    RWS_TRY(check_queue(folder, err));
-    RWS_TRY(rws_results_read_if_any(folder, &r, err));
+    char *real = realpath(folder, NULL);
+    if (!real) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": %s.", rws_quote(folder).text, strerror(errno));
+    char      *base = g_path_get_basename(real), *name = g_strconcat("rws-", base, NULL);
+    rws_status status = check_queue(name, err);
+    if (status == RWS_OK) status = rws_results_read_if_any(folder, &r, err);
     if (!n_tasks) n_tasks = sweep->n < RWS_TASKS_MOST ? sweep->n : RWS_TASKS_MOST;
     if (n_tasks > sweep->n) n_tasks = sweep->n;
-    char *tasks = list_tasks(sweep, r, n_tasks, &n);
+    char *tasks = status == RWS_OK ? list_tasks(sweep, r, n_tasks, &n) : NULL, *script = task_path(real, "script");
+    if (n) status = write_script(file, real, n_tasks, script, err);
+    if (n && status == RWS_OK) status = submit(script, name, real, tasks, options, n_options, &job, err);
+    if (status == RWS_OK) report_job(sweep, file, folder, n, job, json);
     rws_results_free(r);
-    rws_status status = RWS_OK;
-    if (n) status = write_script(file, folder, n_tasks, &script, err);
-    if (n && status == RWS_OK) status = submit(script, folder, tasks, options, n_options, job, sizeof job, err);
-    if (status == RWS_OK && json) {
-        json_t *o = json_pack("{s:b,s:i,s:i}", "final", 1, "runs", sweep->n, "tasks", n);
-        if (n) json_object_set_new(o, "job", json_string(job));
-        rws_report_json(o);
-    } else if (status == RWS_OK && n) {
-        printf("job %s: %d task%s for %d run%s; `rws sweep %s --out %s --status` shows what they do\n", job, n,
-               n == 1 ? "" : "s", sweep->n, sweep->n == 1 ? "" : "s", file, folder);
-    } else if (status == RWS_OK) {
-        printf("%d run%s: nothing is left to do\n", sweep->n, sweep->n == 1 ? "" : "s");
-    }
-    free(script);
-    free(tasks);
+    char *const texts[] = {job, base, name, tasks, script};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) g_free(texts[i]);
+    free(real);
     return status;
 }
 
@@ -352,13 +308,15 @@ void rws_slurm_requeue(void)
 {
     const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID"),
                *single = getenv("SLURM_JOB_ID");
-    char job[128], out[256];
     if (!single) return;
-    if (array && task) snprintf(job, sizeof job, "%s_%s", array, task);
-    else snprintf(job, sizeof job, "%s", single);
-    char *const state[] = {"squeue", "--noheader", "--jobs", job, "--format=%T", NULL};
-    char *const again[] = {"scontrol", "requeue", job, NULL};
-    if (ask_program(state, out, sizeof out, false) == 0 && strncmp(out, "CANCELLED", 9) == 0) return;
-    if (ask_program(again, out, sizeof out, true) == 0) rws_note("Slurm queues task %s again.", job);
-    else rws_note("Slurm does not queue task %s again: %s", job, out);
+    char *job = array && task ? g_strconcat(array, "_", task, NULL) : g_strdup(single), *state, *answer = NULL;
+    const char *const queue[] = {"squeue", "--noheader", "--jobs", job, "--format=%T", NULL};
+    const char *const again[] = {"scontrol", "requeue", job, NULL};
+    if (ask_program(queue, &state) != 0 || strncmp(state, "CANCELLED", 9) != 0) {
+        if (ask_program(again, &answer) == 0) rws_note("Slurm queues task %s again.", job);
+        else rws_note("Slurm does not queue task %s again: %s", job, answer);
+    }
+    g_free(job);
+    g_free(state);
+    g_free(answer);
 }

@@ -377,6 +377,12 @@ rws_status rws_file_make_folder(const char *path, rws_error *err)
     return status;
 }
 
+bool rws_file_exists(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
 char *rws_file_join(const char *folder, const char *name)
 {
     if (!folder || !name) return NULL;

@@ -55,6 +55,9 @@ rws_status rws_file_write_text(const char *path, const char *text, rws_error *er
 /* Makes a folder and the folders above it, as far as they do not exist. */
 rws_status rws_file_make_folder(const char *path, rws_error *err) __attribute__((warn_unused_result));
 
+/* Whether the path has an entry in its folder, be it a link that leads nowhere; errno says why not. */
+bool rws_file_exists(const char *path);
+
 /* "folder/name", the caller's to free; NULL without memory, or if either is NULL. The functions above return
  * RWS_NO_MEMORY for a path of NULL, so that the result need not be checked before it is used. */
 char *rws_file_join(const char *folder, const char *name);

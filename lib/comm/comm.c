@@ -1,11 +1,9 @@
-/* comm.c - joining a job, messages, and the collective operations that are made of them. */
-#include "comm/comm.h"
+/* comm.c - messages, and the collective operations that are made of them. */
+#include "comm/job.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/carriers.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,34 +15,8 @@
 #define SPIN 2000     /* looks at a message before the thread yields */
 #define PATIENCE 0.05 /* seconds of yielding before the thread sleeps between two looks */
 #define NAP 200000    /* nanoseconds of such a sleep */
-#define VERSION_SIZE 64
-#define PIECE 4096 /* bytes of a rank that a gather moves at a time */
 #define TAG_GATHER 1
 #define TAG_BROADCAST 2
-
-struct rws_comm {
-    const rws_carrier   *carrier;
-    void                *library;
-    int                  rank, size;
-    rws_member          *members;
-    char                *room;    /* PIECE bytes for each rank, into which gathers receive */
-    bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
-    pthread_mutex_t      lock;    /* around the carrier, and for: */
-    int                 *others;  /* by ticket: the rank at the other end */
-    int                  n_others;
-    rws_comm_watch      *watch;
-    bool                 guards; /* this process is the guard, and no rank */
-    atomic_int           lost;   /* 0: no rank is gone; else its number and one */
-    char                 how[96];
-    atomic_uint_fast64_t nanoseconds, bytes, messages;
-};
-
-static rws_comm *world;
-
-rws_comm *rws_comm_world(void)
-{
-    return world && world->size > 1 ? world : NULL;
-}
 
 int rws_comm_rank(const rws_comm *c)
 {
@@ -54,16 +26,6 @@ int rws_comm_rank(const rws_comm *c)
 int rws_comm_size(const rws_comm *c)
 {
     return c ? c->size : 1;
-}
-
-int rws_rank(void)
-{
-    return rws_comm_rank(world);
-}
-
-int rws_n_ranks(void)
-{
-    return rws_comm_size(world);
 }
 
 const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t size)
@@ -114,11 +76,6 @@ void rws_comm_become_guard(rws_comm *c, int size, rws_member *members)
     c->guards = true;
     c->size = size;
     c->members = members;
-}
-
-int rws_rank_lost(void)
-{
-    return world ? world->lost - 1 : -1;
 }
 
 /* ---- messages */
@@ -265,9 +222,8 @@ static rws_status exchange(rws_comm *c, int tag, int to, void *out, int from, vo
     return rws_comm_wait(c, both, 2, err);
 }
 
-/* Bruck's way: in round k a rank has the blocks of 2^k ranks, from its own on, and gets as many more from the rank 2^k
- * further. In the end block i is that of the rank i further. */
-static rws_status collect(rws_comm *c, char *blocks, size_t bytes, rws_error *err)
+/* In round k a rank has the blocks of 2^k ranks, from its own on, and gets as many more from the rank 2^k further. */
+rws_status rws_comm_collect(rws_comm *c, char *blocks, size_t bytes, rws_error *err)
 {
     const int R = c->size;
     for (int k = 1; k < R; k *= 2) {
@@ -293,9 +249,9 @@ rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rw
     size_t    most = 0;
     for (int i = 0; i < R; i++) most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
     for (size_t done = 0, n; done < most; done += n) {
-        n = most - done < PIECE ? most - done : PIECE;
+        n = most - done < RWS_COMM_PIECE ? most - done : RWS_COMM_PIECE;
         memcpy(c->room, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
-        RWS_TRY(collect(c, c->room, n, err));
+        RWS_TRY(rws_comm_collect(c, c->room, n, err));
         for (int i = 1; i < R; i++) {
             const int rank = (c->rank + i) % R;
             memcpy(bytes + start[rank] + done, c->room + (size_t)i * n, part_in(start, rank, done, n));
@@ -366,224 +322,4 @@ rws_comm_stats rws_comm_take_stats(rws_comm *c)
     if (!c) return (rws_comm_stats){0};
     return (rws_comm_stats){1e-9 * (double)atomic_exchange(&c->nanoseconds, 0), atomic_exchange(&c->bytes, 0),
                             atomic_exchange(&c->messages, 0)};
-}
-
-/* ---- joining */
-
-/* The kinds of MPI that a rank may have been started by, and how that shows. */
-static const struct {
-    const char *file, *variables[4];
-} kinds[] = {
-    {"librws-openmpi.so", {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}},
-    {"librws-mpich.so", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "PMIX_RANK"}},
-};
-
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
-static bool started_by(int kind)
-{
-    for (int i = 0; i < 4 && kinds[kind].variables[i]; i++)
-        if (getenv(kinds[kind].variables[i])) return true;
-    return false;
-}
-
-static long number_of(const char *variable)
-{
-    const char *text = getenv(variable);
-    return text ? strtol(text, NULL, 10) : 0;
-}
-
-int rws_comm_started(void)
-{
-    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        if (getenv(variables[i])) return (int)number_of(variables[i]);
-    return 0;
-}
-
-int rws_comm_started_as(void)
-{
-    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        if (getenv(variables[i])) return (int)number_of(variables[i]);
-    return 0;
-}
-
-void rws_comm_forget_start(void)
-{
-    for (int i = 0; i < KINDS; i++)
-        for (int k = 0; k < 4 && kinds[i].variables[k]; k++) unsetenv(kinds[i].variables[k]);
-    unsetenv("SLURM_STEP_NUM_TASKS");
-}
-
-/* The folder of the program or library that this code is in. */
-static bool own_folder(char *out, size_t room)
-{
-    Dl_info about;
-    char    self[4096];
-    if (dladdr((void *)rws_ranks_open, &about) == 0 || !about.dli_fname) return false;
-    const char   *file = about.dli_fname;
-    const ssize_t n = strchr(file, '/') ? -1 : readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0) {
-        self[n] = '\0';
-        file = self;
-    }
-    const char *slash = strrchr(file, '/');
-    if (!slash) return false;
-    const char *level = strstr(file, "/glibc-hwcaps/"); /* a folder of the library for one level of processors */
-    return snprintf(out, room, "%.*s", (int)((level ? level : slash) - file), file) < (int)room;
-}
-
-/* The carrier is beside the program or the library, or where `make install` puts it. */
-static void *load(const char *file, const rws_carrier **carrier)
-{
-    char folder[4096], path[3][8300];
-    int  n = 0;
-    if (own_folder(folder, sizeof folder)) {
-        snprintf(path[n++], sizeof path[0], "%s/%s", folder, file);
-        snprintf(path[n++], sizeof path[0], "%s/rws/%s", folder, file);
-    }
-    snprintf(path[n++], sizeof path[0], "%s/%s", RWS_CARRIER_FOLDER, file);
-    for (int i = 0; i < n; i++) {
-        /* Open MPI loads parts of its own, which must find the symbols of its main library. */
-        void *library = dlopen(path[i], RTLD_NOW | RTLD_GLOBAL);
-        if (!library) continue;
-        *carrier = dlsym(library, RWS_CARRIER_SYMBOL);
-        if (*carrier && (*carrier)->version == RWS_CARRIER_VERSION) return library;
-        dlclose(library);
-    }
-    return NULL;
-}
-
-static rws_status find_carrier(rws_comm *c, bool *found, rws_error *err)
-{
-    bool started = false;
-    *found = false;
-    if (rws_comm_started() == 1) return RWS_OK; /* and children of this process may not be ranks */
-    for (int i = 0; i < KINDS && !*found; i++) {
-        if (!started_by(i)) continue;
-        started = true;
-        c->library = load(kinds[i].file, &c->carrier);
-        *found = c->library != NULL;
-    }
-    if (*found) return RWS_OK;
-    if (started)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "The program was started by an MPI that this build has no part for: install it (scripts/setup "
-                        "cluster), build again, or start the program without mpirun.");
-    if (number_of("SLURM_STEP_NUM_TASKS") > 1)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "srun started %ld tasks that do not know each other: add --mpi=pmix (or what `srun --mpi=list` "
-                        "shows for your MPI), or -n 1.",
-                        number_of("SLURM_STEP_NUM_TASKS"));
-    return RWS_OK;
-}
-
-/* Where the block of a rank is after `collect`. */
-static int place_of(const rws_comm *c, int rank)
-{
-    return (rank - c->rank + c->size) % c->size;
-}
-
-/* The first message of all: programs of other versions may have other messages, but this one is the same for ever. A rank
- * that has no memory could not tell the others yet; therefore the versions are on the stack. */
-static rws_status compare_versions(rws_comm *c, rws_error *err)
-{
-    char all[c->size][VERSION_SIZE];
-    memset(all, 0, (size_t)c->size * VERSION_SIZE);
-    strcpy(all[0], RWS_VERSION_STRING);
-    RWS_TRY(collect(c, all[0], VERSION_SIZE, err));
-    const char *first = all[place_of(c, 0)];
-    for (int i = 1; i < c->size; i++)
-        if (memcmp(all[place_of(c, i)], first, VERSION_SIZE) != 0)
-            return rws_fail(err, RWS_BAD_INPUT,
-                            "Rank %d has version %.60s of the program and rank 0 has version %.60s: all ranks need the "
-                            "same.",
-                            i, all[place_of(c, i)], first);
-    return RWS_OK;
-}
-
-/* All memory of the job. Later collective operations need none. */
-static rws_status make_room(rws_comm *c, rws_error *err)
-{
-    int lacks[c->size];
-    c->members = calloc((size_t)c->size, sizeof *c->members);
-    c->room = calloc((size_t)c->size, PIECE);
-    lacks[0] = !c->members || !c->room;
-    RWS_TRY(collect(c, (char *)lacks, sizeof *lacks, err));
-    for (int i = 0; i < c->size; i++)
-        if (lacks[place_of(c, i)]) return rws_fail(err, RWS_NO_MEMORY, "Rank %d has no memory for the ranks.", i);
-    return RWS_OK;
-}
-
-/* Every rank learns the machines and processes of all. */
-static rws_status introduce(rws_comm *c, rws_error *err)
-{
-    rws_member me = {.pid = (int)getpid()};
-    gethostname(me.host, sizeof me.host - 1);
-    for (int i = 0; i < c->size; i++) c->members[i].host[0] = '?';
-    RWS_TRY(rws_comm_gather(c, &me, sizeof me, c->members, err));
-    int here = 0;
-    for (int i = 0; i < c->size; i++) here += strcmp(c->members[i].host, me.host) == 0;
-    c->crowded = here > sysconf(_SC_NPROCESSORS_ONLN);
-    return RWS_OK;
-}
-
-/* Ranks that cannot work together fail here. */
-static rws_status meet(rws_comm *c, rws_error *err)
-{
-    if (c->size == 1) return RWS_OK;
-    RWS_TRY(compare_versions(c, err));
-    RWS_TRY(make_room(c, err));
-    return introduce(c, err);
-}
-
-static rws_status open_world(rws_comm *c, rws_error *err)
-{
-    bool found;
-    char why[128] = "";
-    RWS_TRY(find_carrier(c, &found, err));
-    if (!found) return RWS_OK;
-    rws_comm_guard  *guard = rws_comm_started_as() == 0 ? rws_comm_guard_start(c) : NULL;
-    const rws_status status =
-        c->carrier->open(&c->rank, &c->size, why, sizeof why)
-            ? meet(c, err)
-            : rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
-    if (status != RWS_OK || c->size == 1 || c->rank != 0) {
-        rws_comm_guard_drop(guard);
-        guard = NULL;
-    }
-    return status == RWS_OK && c->size > 1 ? rws_comm_watch_start(c, guard, &c->watch, err) : status;
-}
-
-rws_status rws_ranks_open(rws_error *err)
-{
-    if (world) return RWS_OK;
-    rws_comm *c = calloc(1, sizeof *c);
-    if (!c) return rws_no_memory(err, "the ranks");
-    c->size = 1;
-    pthread_mutex_init(&c->lock, NULL);
-    world = c;
-    const rws_status status = open_world(c, err);
-    if (status == RWS_OK) return RWS_OK;
-    world = NULL;
-    if (!c->carrier) free(c); /* else what MPI has begun cannot be undone, and the watch may be using c */
-    return status;
-}
-
-void rws_ranks_close(void)
-{
-    rws_comm *c = world;
-    if (!c) return;
-    world = NULL;
-    rws_error ignored;
-    int       word = 0, words[c->size];
-    /* Messages of a job that is over are under way for ever: MPI is left as it is. */
-    const bool whole = c->size == 1 || rws_comm_gather(c, &word, sizeof word, words, &ignored) == RWS_OK;
-    rws_comm_watch_stop(c->watch);
-    if (c->carrier && whole) c->carrier->close();
-    free(c->members);
-    free(c->room);
-    free(c->others);
-    free(c);
 }

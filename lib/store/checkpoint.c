@@ -1,360 +1,23 @@
-#include "store/checkpoint.h"
+/* checkpoint.c - the checkpoint of a run: what is in it, and whether one that is loaded is of this run. */
+#include "store/folder.h"
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "optim/schedule.h"
-#include "store/config.h"
-#include "store/machine.h"
 #include "data/safetensors.h"
-#include "store/store.h"
+#include "optim/schedule.h"
+#include "store/machine.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CHECKPOINT_FORMAT "rws 1"
-#define LOCK_TRIES 10       /* for a lock that another process has */
-#define LOCK_PAUSE 10000000 /* nanoseconds between two of them */
 #define MOST_PHASES (sizeof((rws_estimator *)0)->phases / sizeof(rws_phase))
-
-/* An evaluation that waits to be flushed. */
-typedef struct {
-    uint64_t      iteration;
-    int           n;
-    double        value[RWS_MAX_METRICS + 1];
-    double        seconds;
-    rws_snapshots shown;
-} pending;
-
-struct rws_folder {
-    char           *path; /* as typed, without slashes at the end */
-    char           *name; /* of the run in the store */
-    char           *config_path, *checkpoint_path, *previous_path, *store_path;
-    bool            shared; /* the store is the sweep's */
-    int             lock;   /* -1: none */
-    rws_config_json config;
-    char            started[32];
-    const char     *metrics[RWS_MAX_METRICS + 1]; /* names; the trainer's, and "impossible" */
-    bool            impossible;                   /* there were impossible test data, so that their share is recorded */
-    pending        *kept;
-    int             n_kept, kept_capacity;
-    bool            has_measures; /* the store knows the run */
-    rws_recorded    recorded;
-    char           *checkpoint_object, *store_model; /* of recorded */
-    char            remarks[1024];                   /* sentences */
-};
-
-/* ---- the folder ------------------------------------------------------------------------------------------------- */
-
-static void forget_kept(rws_folder *f)
-{
-    for (int i = 0; i < f->n_kept; i++) rws_snapshots_release(&f->kept[i].shown);
-    f->n_kept = 0;
-}
-
-void rws_folder_close(rws_folder *f)
-{
-    if (!f) return;
-    forget_kept(f);
-    free(f->kept);
-    if (f->lock >= 0) close(f->lock);
-    char *const texts[] = {f->path,          f->name,       f->config_path,       f->checkpoint_path,
-                           f->previous_path, f->store_path, f->checkpoint_object, f->store_model};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
-    rws_config_release(&f->config);
-    free(f);
-}
-
-static void set_paths(rws_folder *f, const char *path)
-{
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') length--;
-    f->path = strndup(path, length);
-    if (!f->path) return;
-    f->config_path = rws_file_join(f->path, "config.json");
-    f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
-    f->previous_path = rws_file_join(f->path, "checkpoint.previous.safetensors");
-    f->store_path = rws_file_join(f->path, "metrics.sqlite");
-}
-
-/* The paths of a folder that need not exist yet. */
-static rws_status folder_new(const char *path, rws_folder **out, rws_error *err)
-{
-    rws_folder *f = calloc(1, sizeof *f);
-    if (f) f->lock = -1;
-    if (f) set_paths(f, path);
-    if (!f || !f->path || !f->config_path || !f->checkpoint_path || !f->previous_path || !f->store_path) {
-        rws_folder_close(f);
-        return rws_no_memory(err, "the folder of a run");
-    }
-    const time_t now = time(NULL);
-    struct tm    utc;
-    strftime(f->started, sizeof f->started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    *out = f;
-    return RWS_OK;
-}
-
-static bool exists(const char *path)
-{
-    struct stat about;
-    return lstat(path, &about) == 0;
-}
-
-/* Where a sweep keeps its store: the folder above has one and is not itself a run's. False without memory. */
-static bool find_store(rws_folder *f, const char *above)
-{
-    char *store = rws_file_join(above, "metrics.sqlite"), *config = rws_file_join(above, "config.json");
-    if (store && config && exists(store) && !exists(config)) {
-        char *own = f->store_path;
-        f->store_path = store;
-        f->shared = true;
-        store = own;
-    }
-    const bool has_memory = store && config;
-    free(store);
-    free(config);
-    return has_memory;
-}
-
-/* The run has the name of its folder, in whatever way that was typed: "." and a link to the folder are the same run. */
-static rws_status name_run(rws_folder *f, rws_error *err)
-{
-    char *real = realpath(f->path, NULL);
-    if (!real && errno == ENOMEM) return rws_no_memory(err, "the folder of a run");
-    if (!real) {
-        return rws_fail(err, RWS_BAD_INPUT, "There is no run in \"%s\": %s.", rws_quote(f->path).text, strerror(errno));
-    }
-    char *slash = strrchr(real, '/');
-    f->name = strdup(slash && slash[1] ? slash + 1 : real);
-    if (slash) slash[slash == real] = '\0'; /* the folder above the root is the root */
-    const bool has_memory = find_store(f, real) && f->name;
-    free(real);
-    return has_memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
-}
-
-void rws_folder_remark(rws_folder *f, const char *sentence)
-{
-    const size_t n = strlen(f->remarks);
-    snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
-}
-
-/* Locks the folder, or leaves the reason in errno. rws_folder_is_busy has a lock for a moment, so that one that is taken is
- * tried for again before it counts as that of a process that trains. */
-static bool try_lock(int fd)
-{
-    const struct timespec pause = {.tv_nsec = LOCK_PAUSE};
-    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
-        if (errno != EINTR && (errno != EWOULDBLOCK || i >= LOCK_TRIES)) return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
-}
-
-rws_status rws_folder_lock(rws_folder *f, rws_error *err)
-{
-    if (f->lock >= 0) return RWS_OK;
-    const int  fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const bool locked = fd >= 0 && try_lock(fd);
-    if (fd >= 0 && !locked && errno == EWOULDBLOCK) {
-        close(fd);
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "The run in \"%s\" is being trained by another process, or belongs to another trainer of this "
-                        "one.",
-                        rws_quote(f->path).text);
-    }
-    f->lock = fd;
-    if (locked) rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
-    else {
-        char sentence[RWS_QUOTED_MAX + 256];
-        snprintf(sentence, sizeof sentence,
-                 "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
-                 rws_quote(f->path).text, strerror(errno));
-        rws_folder_remark(f, sentence);
-    }
-    return RWS_OK;
-}
-
-bool rws_folder_is_busy(const char *path)
-{
-    const int  fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const bool busy = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (fd >= 0) close(fd);
-    return busy;
-}
-
-/* The measures of another run that has this name must not be mixed up with those of the new one. */
-static rws_status check_store(const rws_folder *f, rws_error *err)
-{
-    rws_store_progress progress = {.known = !f->shared && exists(f->store_path)};
-    if (f->shared) RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
-    if (!progress.known) return RWS_OK;
-    if (f->shared)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" holds the metrics of another run called \"%.60s\": choose another --out.",
-                        rws_quote(f->store_path).text, rws_quote(f->name).text);
-    return rws_fail(err, RWS_BAD_INPUT,
-                    "\"%s\" holds the metrics of other runs, a sweep's perhaps: choose another --out, or move the file "
-                    "away.",
-                    rws_quote(f->store_path).text);
-}
-
-static rws_status holds_run(const rws_folder *f, rws_error *err)
-{
-    return rws_fail(
-        err, RWS_BAD_INPUT,
-        "\"%s\" holds a run already: resume it (--resume; in Python rws.resume), or choose another folder (--out).",
-        rws_quote(f->path).text);
-}
-
-/* Prepares a folder that has a config.json but no checkpoint, and that no process trains, for a new run: the run in it
- * ended before it measured anything, and nothing is lost. A config.json that cannot be read may be anybody's, and where
- * there are measures the run is resumed instead: both are refused. */
-static rws_status take_over(const rws_folder *f, rws_error *err)
-{
-    rws_config         had;
-    rws_config_json    json;
-    rws_store_progress progress;
-    const char        *model;
-    const rws_status   status = rws_config_read(f->config_path, &had, &model, &json, err);
-    if (status == RWS_NO_MEMORY) return status;
-    if (status != RWS_OK) return holds_run(f, err);
-    rws_config_release(&json);
-    RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
-    if (progress.known) return holds_run(f, err);
-    /* The store may have the record that the numbers of the earlier run broke. */
-    return exists(f->store_path) ? rws_store_drop(f->store_path, f->name, err) : RWS_OK;
-}
-
-static rws_status create(rws_folder *f, const rws_run_state *s, rws_error *err)
-{
-    if (exists(f->checkpoint_path) || exists(f->previous_path)) return holds_run(f, err);
-    RWS_TRY(rws_config_describe(s->config, s->settings, s->n_settings, &f->config.document, err));
-    RWS_TRY(rws_file_make_folder(f->path, err));
-    RWS_TRY(name_run(f, err));
-    RWS_TRY(rws_folder_lock(f, err));
-    RWS_TRY(exists(f->config_path) ? take_over(f, err) : check_store(f, err));
-    return rws_config_write(f->config_path, f->config.document, err);
-}
-
-rws_status rws_folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
-{
-    rws_folder *f;
-    *out = NULL;
-    RWS_TRY(folder_new(path, &f, err));
-    const rws_status status = create(f, s, err);
-    if (status == RWS_OK) *out = f;
-    else rws_folder_close(f);
-    return status;
-}
-
-/* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. The store must
- * be this run's: the configuration that it has must be the folder's, but for what may change. */
-static rws_status keep_name(rws_folder *f, rws_error *err)
-{
-    char      *name, *config;
-    char       key[RWS_KEY_SIZE] = "";
-    rws_status status = rws_store_identify(f->store_path, f->name, &name, &config, err);
-    if (status == RWS_OK && f->shared && name && strcmp(name, f->name) != 0) { /* the sweep's only run is another one */
-        free(name);
-        free(config);
-        name = config = NULL;
-    }
-    if (status == RWS_OK && config) status = rws_config_compare(f->config.document, config, key, err);
-    f->has_measures = name != NULL;
-    free(f->store_model);
-    f->store_model = config ? rws_config_model_in(config) : NULL;
-    if (status == RWS_OK && key[0])
-        status = rws_fail(err, RWS_BAD_INPUT,
-                          "\"%s\" holds the metrics of another run than \"%.100s\": their \"%.60s\" differs.",
-                          rws_quote_short(f->store_path).text, rws_quote_short(f->config_path).text, key);
-    if (status == RWS_OK && name && !f->shared) {
-        free(f->name);
-        f->name = name;
-        name = NULL;
-    }
-    free(name);
-    free(config);
-    return status;
-}
-
-const char *rws_folder_remarks(const rws_folder *f)
-{
-    return f->remarks;
-}
-
-/* Notes what config.json, checkpoint and store say about the model. A checkpoint that cannot be read is refused later. */
-static void note_model(rws_folder *f, const char *model)
-{
-    rws_safetensors *st;
-    rws_error        unread;
-    if (rws_safetensors_open(f->checkpoint_path, &st, &unread) == RWS_OK) {
-        const char *object = rws_safetensors_metadata(st, "model_fingerprint");
-        f->checkpoint_object = object ? strdup(object) : NULL;
-        rws_safetensors_close(st);
-    }
-    f->recorded = (rws_recorded){f->path, model, rws_config_fingerprint_of(f->config.document), f->checkpoint_object,
-                                 f->store_model};
-}
-
-rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
-{
-    const char *model;
-    rws_folder *f;
-    *out = NULL;
-    RWS_TRY(folder_new(path, &f, err));
-    rws_status status = name_run(f, err);
-    if (status == RWS_OK) status = rws_config_read(f->config_path, config, &model, &f->config, err);
-    if (status != RWS_OK) {
-        rws_folder_close(f);
-        return status;
-    }
-    status = keep_name(f, err);
-    if (status == RWS_BAD_INPUT) rws_folder_remark(f, err->text); /* rws_folder_load needs the store, a look does not */
-    else if (status != RWS_OK) {
-        rws_folder_close(f);
-        return status;
-    }
-    note_model(f, model);
-    *out = f;
-    return RWS_OK;
-}
-
-const rws_recorded *rws_folder_recorded(const rws_folder *f)
-{
-    return &f->recorded;
-}
-
-rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
-{
-    RWS_TRY(rws_config_amend(f->config.document, config, err));
-    RWS_TRY(rws_config_write(f->config_path, f->config.document, err));
-    char            *text = rws_config_text(f->config.document);
-    const rws_status status =
-        text ? rws_store_configure(f->store_path, f->name, text, err) : rws_no_memory(err, "config.json");
-    free(text);
-    return status;
-}
-
-bool rws_folder_has_checkpoint(const rws_folder *f)
-{
-    return exists(f->checkpoint_path) || errno != ENOENT || exists(f->previous_path);
-}
-
-rws_status rws_folder_restart(rws_folder *f, rws_error *err)
-{
-    RWS_TRY(keep_name(f, err));
-    return rws_store_forget(f->store_path, f->name, 0, 0, err);
-}
-
-/* ---- the checkpoint --------------------------------------------------------------------------------------------- */
 
 /* Every tensor of a checkpoint; `data` is where the numbers are, NULL where they are not wanted. Saving and loading walk
  * the same list, so that neither leaves anything out. The parameters come first. */
@@ -708,7 +371,7 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
 /* Appends to the message about a checkpoint that is refused how to continue from the one before it. */
 static void offer_previous(const rws_folder *f, rws_error *err)
 {
-    if (!exists(f->previous_path)) return;
+    if (!rws_file_exists(f->previous_path)) return;
     char *folder = g_shell_quote(f->path);
     char *command = g_strdup_printf("cp %s/checkpoint.previous.safetensors %s/checkpoint.safetensors", folder, folder);
     const bool fits = strlen(err->text) + strlen(command) + 80 < sizeof err->text;
@@ -763,7 +426,7 @@ static void remark_measures(rws_folder *f)
 {
     char sentence[RWS_QUOTED_MAX + 128];
     snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
-             rws_quote(f->store_path).text, exists(f->store_path) ? "does not know the run" : "is missing");
+             rws_quote(f->store_path).text, rws_file_exists(f->store_path) ? "does not know the run" : "is missing");
     rws_folder_remark(f, sentence);
 }
 
@@ -790,7 +453,7 @@ static rws_status go_back(rws_folder *f, const rws_run_state *s, const rws_safet
 {
     const uint64_t iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
     const double   seconds = *(const double *)rws_safetensors_find(st, "seconds")->data;
-    RWS_TRY(keep_name(f, err));
+    RWS_TRY(rws_folder_keep_name(f, err));
     if (!f->has_measures && iteration > 0) remark_measures(f);
     RWS_TRY(rws_store_forget(f->store_path, f->name, iteration, seconds, err));
     remark_machine(f, st);
@@ -827,77 +490,4 @@ rws_status rws_folder_load(rws_folder *f, const rws_run_state *s, rws_error *err
 rws_status rws_folder_look(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
     return load(f, s, false, err);
-}
-
-/* ---- the measures ----------------------------------------------------------------------------------------------- */
-
-rws_status rws_folder_record(rws_folder *f, const rws_measures *m, const rws_snapshots *shown, rws_error *err)
-{
-    RWS_CHECK(m->n >= 0 && m->n <= RWS_MAX_METRICS);
-    for (int i = 0; i < m->n; i++) f->metrics[i] = m->names[i];
-    f->metrics[m->n] = "impossible";
-    f->impossible |= m->impossible > 0;
-    if (f->n_kept == f->kept_capacity) {
-        const int capacity = 2 * f->kept_capacity + 16;
-        pending  *more = realloc(f->kept, (size_t)capacity * sizeof *f->kept);
-        if (!more) return rws_no_memory(err, "the numbers of an evaluation");
-        f->kept = more;
-        f->kept_capacity = capacity;
-    }
-    pending *p = &f->kept[f->n_kept++];
-    *p = (pending){.iteration = m->iteration, .n = m->n, .seconds = m->seconds};
-    memcpy(p->value, m->value, (size_t)m->n * sizeof *m->value);
-    if (f->impossible) p->value[p->n++] = m->impossible;
-    for (int i = 0; shown && i < shown->n; i++) {
-        if (rws_snapshots_add(&p->shown, &shown->list[i])) continue;
-        rws_snapshots_release(&p->shown);
-        f->n_kept--;
-        return rws_no_memory(err, "a snapshot");
-    }
-    return RWS_OK;
-}
-
-rws_status rws_folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)
-{
-    rws_store_progress progress;
-    RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
-    *missing = progress.iteration < iteration;
-    return RWS_OK;
-}
-
-rws_status rws_folder_flush(rws_folder *f, rws_error *err)
-{
-    if (f->n_kept == 0) return RWS_OK;
-    char            *config = rws_config_text(f->config.document);
-    rws_store_entry *entries = calloc((size_t)f->n_kept, sizeof *entries);
-    rws_status       status = RWS_OK;
-    if (!config || !entries) {
-        status = rws_no_memory(err, "the numbers of an evaluation");
-    } else {
-        for (int i = 0; i < f->n_kept; i++) {
-            const pending *p = &f->kept[i];
-            entries[i] =
-                (rws_store_entry){p->iteration, p->seconds, p->n, f->metrics, p->value, p->shown.n, p->shown.list};
-        }
-        const rws_store_run run = {f->name, config, RWS_VERSION_STRING, f->started};
-        status = rws_store_add(f->store_path, &run, entries, f->n_kept, err);
-    }
-    free(entries);
-    free(config);
-    if (status == RWS_OK) forget_kept(f);
-    return status;
-}
-
-rws_status rws_folder_fail(rws_folder *f, uint64_t iteration, const char *sentence, rws_error *err)
-{
-    RWS_TRY(rws_folder_flush(f, err));
-    return rws_store_fail(f->store_path, f->name, iteration, sentence, err);
-}
-
-rws_status rws_folder_add(rws_folder *f, uint64_t iteration, double seconds, int n, const char *const *names,
-                          const double *values, rws_error *err)
-{
-    const rws_store_entry entry = {
-        .iteration = iteration, .seconds = seconds, .n = n, .names = names, .values = values};
-    return rws_store_add_metrics(f->store_path, f->name, &entry, err);
 }

@@ -1,4 +1,4 @@
-/* checkpoint.h - a run's folder: what is needed to repeat it, and to go on with it.
+/* checkpoint.h - a run's folder: what is needed to repeat it, and to resume it.
  *
  *     config.json              the configuration, all defaults filled in (config.h)
  *     checkpoint.safetensors   parameters by name, optimiser state, counters; replaced atomically (safetensors.h)

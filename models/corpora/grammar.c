@@ -584,11 +584,6 @@ static int find_name(const char *const *names, int n, const char *name, size_t l
     return -1;
 }
 
-int rws_grammar_terminal(const rws_grammar *g, const char *name)
-{
-    return find_name(g->terminals, g->n_terminals, name, strlen(name));
-}
-
 int rws_grammar_nonterminal(const rws_grammar *g, const char *name)
 {
     return find_name(g->nonterminals, g->n_nonterminals, name, strlen(name));

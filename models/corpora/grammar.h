@@ -86,7 +86,6 @@ rws_status               rws_grammar_find(const char *name_or_path, rws_grammar 
 void rws_grammar_free(rws_grammar *g); /* NULL is fine */
 
 /* The id of a name, or -1. */
-int rws_grammar_terminal(const rws_grammar *g, const char *name);
 int rws_grammar_nonterminal(const rws_grammar *g, const char *name);
 
 /* The token of a word of `length` bytes: its id, or RWS_OOV. */

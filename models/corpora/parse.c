@@ -9,8 +9,8 @@
  * to long, in each of them first the steps and then the non-terminals. Non-terminals come in the grammar's unit_order, in
  * which B is computed before A if A -> B is a rule.
  *
- * The three kinds differ in what sum and product are: (log-sum-exp, +), (max, +) and (+, *). Walks down the chart redo
- * the same terms: expected counts share out the expected number of uses among them, trees follow one of them.
+ * The two kinds differ in what sum and product are: (log-sum-exp, +) and (+, *). Walks down the chart redo the same
+ * terms: expected counts share out the expected number of uses among them, trees follow one of them.
  */
 #include "models/corpora/parse.h"
 #include "base/error.h"
@@ -65,7 +65,7 @@ static double sum(const rws_parse_chart *c, const double *terms, int n)
         return total;
     }
     for (int i = 0; i < n; i++) most = fmax(most, terms[i]);
-    if (c->kind == RWS_PARSE_MAX || n == 1 || most == -INFINITY) return most;
+    if (n == 1 || most == -INFINITY) return most;
     total = 0;
     for (int i = 0; i < n; i++) total += exp(terms[i] - most);
     return most + log(total);
@@ -187,19 +187,12 @@ void rws_parse_chart_free(rws_parse_chart *c)
     free(c);
 }
 
-double rws_parse_chart_value(const rws_parse_chart *c, int a, int from, int to)
-{
-    RWS_CHECK(a >= 0 && a < c->g->n_nonterminals && 0 <= from && from < to && to <= c->n);
-    return c->values[cell(c, a, from, to)];
-}
-
 double rws_parse_chart_total(const rws_parse_chart *c)
 {
     return c->n > 0 ? c->values[cell(c, c->g->start, 0, c->n)] : zero(c);
 }
 
-/* ------------------------------------------------------------------------------------------------------- walking
- * down */
+/* ---- walking down */
 
 static void give(const rws_parse_chart *c, double *mass, rws_symbol s, int from, int to, double share)
 {
@@ -259,26 +252,24 @@ rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *cou
     return RWS_OK;
 }
 
-/* A node still to be written; in a COUNT chart, index is the number of its tree. */
+/* A node still to be written, and the number of its tree. */
 typedef struct {
     rws_symbol symbol;
     int        from, to;
     double     index;
 } node;
 
-/* Whether the tree goes through this term. In a MAX chart that is the first term that equals the maximum; in a COUNT
- * chart the term whose trees include number *index, from which the trees of the terms before are subtracted. */
-static bool follow(const rws_parse_chart *c, double term, double whole, double *index)
+/* Whether the tree goes through this term, whose trees then include number *index. If not, its trees are subtracted. */
+static bool follow(double term, double *index)
 {
-    if (c->kind == RWS_PARSE_MAX) return term == whole;
     if (*index < term) return true;
     *index -= term;
     return false;
 }
 
-/* Writes the tree that `follow` leads to. Number i of x * y trees of a product is number floor(i / y) of the left one
- * and number i mod y of the right one. */
-static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *tree, rws_error *err)
+/* Writes tree number i of 0 … total - 1 of a COUNT chart with fewer than 2^53 trees, in a fixed order, each once. Number i of
+ * x * y trees of a product is number floor(i / y) of the left one and number i mod y of the right one. */
+static rws_status write_tree(const rws_parse_chart *c, double index, rws_sequence *tree, rws_error *err)
 {
     const rws_grammar *g = c->g;
     bool               room = true; /* whether memory sufficed so far */
@@ -293,21 +284,19 @@ static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *
         node at = todo[--n_todo];
         if (at.symbol.word) continue;
 
-        const int    a = at.symbol.id;
-        const double whole = c->values[cell(c, a, at.from, at.to)];
-        int          r = g->first[a];
-        while (r < g->first[a + 1] && !follow(c, production_value(c, r, at.from, at.to), whole, &at.index)) r++;
+        const int a = at.symbol.id;
+        int       r = g->first[a];
+        while (r < g->first[a + 1] && !follow(production_value(c, r, at.from, at.to), &at.index)) r++;
         RWS_CHECK(r < g->first[a + 1]);
         room = rws_sequence_push(tree, r);
 
         /* From the last symbol to the first, so that the first ends up on top. */
         const rws_symbol *right = g->productions[r].right;
         for (int l = g->productions[r].n_right; l >= 2; l--) {
-            const double step = c->values[cell(c, c->steps[r] + l - 2, at.from, at.to)];
-            int          m = first_split(c, r, l, at.from, at.to);
-            while (m < at.to && !follow(c, step_term(c, r, l, at.from, m, at.to), step, &at.index)) m++;
+            int m = first_split(c, r, l, at.from, at.to);
+            while (m < at.to && !follow(step_term(c, r, l, at.from, m, at.to), &at.index)) m++;
             RWS_CHECK(m < at.to);
-            const double n_right = c->kind == RWS_PARSE_COUNT ? symbol_value(c, right[l - 1], m, at.to) : 1;
+            const double n_right = symbol_value(c, right[l - 1], m, at.to);
             todo[n_todo++] = (node){right[l - 1], m, at.to, fmod(at.index, n_right)};
             at.index = floor(at.index / n_right);
             at.to = m;
@@ -318,20 +307,7 @@ static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *
     return room ? RWS_OK : rws_no_memory(err, "a tree");
 }
 
-rws_status rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree, rws_error *err)
-{
-    RWS_CHECK(c->kind == RWS_PARSE_MAX && rws_parse_chart_total(c) > -INFINITY);
-    return descend(c, 0, tree, err);
-}
-
-rws_status rws_parse_chart_tree(const rws_parse_chart *c, double i, rws_sequence *tree, rws_error *err)
-{
-    RWS_CHECK(c->kind == RWS_PARSE_COUNT && rws_parse_chart_total(c) < 0x1p53);
-    RWS_CHECK(i >= 0 && i < rws_parse_chart_total(c) && i == floor(i));
-    return descend(c, i, tree, err);
-}
-
-/* ------------------------------------------------------------------------------------------------------ in one call */
+/* ---- in one call */
 
 rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
                            rws_error *err)
@@ -357,7 +333,7 @@ static rws_status list_trees(const rws_parse_chart *c, const double *log_p, int 
         const int     i = out->n_trees++;
         rws_sequence *tree = &out->trees[i];
         double        log_tree = 0;
-        RWS_TRY(rws_parse_chart_tree(c, i, tree, err));
+        RWS_TRY(write_tree(c, i, tree, err));
         for (int k = 0; k < tree->n; k++)
             log_tree += log_p ? log_p[tree->at[k]] : log(c->g->productions[tree->at[k]].p);
         out->posterior[i] = exp(log_tree - out->log_evidence);

@@ -1,10 +1,10 @@
 /* parse.h - exact answers about a sentence under a grammar: its probability, its trees, its expected rule counts.
  *
  * A chart holds one number for every non-terminal and every stretch of the sentence: the sum over the trees of that
- * stretch, the best of these trees, or their number. Samplers and learners are tested against it; it takes O(n^3) time
+ * stretch, or their number. Samplers and learners are tested against it; it takes O(n^3) time
  * and is not made for speed beyond that.
  *
- *     grammar, log_p, sentence -> [chart] -> log p(x), expected counts, best tree, tree number i
+ *     grammar, log_p, sentence -> [chart] -> log p(x), expected counts, trees
  *
  * log_p has one number per production of the grammar and need not be normalised; -inf is a rule that is never used, NaN
  * and +inf are refused. Sentences are arrays of tokens; one that the grammar cannot derive, the empty one or one with
@@ -18,7 +18,6 @@
 
 typedef enum {
     RWS_PARSE_SUM,   /* log of the sum of the probabilities of all trees: inside */
-    RWS_PARSE_MAX,   /* log-probability of the best tree: Viterbi */
     RWS_PARSE_COUNT, /* number of trees whose probability is not 0; exact below 2^53 */
 } rws_parse_kind;
 
@@ -31,25 +30,14 @@ rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const 
                                rws_parse_chart **out, rws_error *err) __attribute__((warn_unused_result));
 void       rws_parse_chart_free(rws_parse_chart *c); /* NULL is fine */
 
-/* The number of the start symbol over the whole sentence, and of non-terminal a over tokens from … to - 1. */
+/* The number of the start symbol over the whole sentence. */
 double rws_parse_chart_total(const rws_parse_chart *c);
-double rws_parse_chart_value(const rws_parse_chart *c, int a, int from, int to);
 
-/* The three functions below fail with RWS_NO_MEMORY only. */
+/* The functions below fail with RWS_NO_MEMORY only. */
 
 /* The expected number of uses of each production, given the sentence: the gradient of log p(x) with respect to log_p.
  * The chart must be a SUM chart of a possible sentence. */
 rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
-    __attribute__((warn_unused_result));
-
-/* The most probable tree, the first of equals; `tree` is overwritten. The chart must be a MAX chart of a possible
- * sentence. */
-rws_status rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree, rws_error *err)
-    __attribute__((warn_unused_result));
-
-/* Tree number i of 0 … total - 1, in a fixed order, each once; `tree` is overwritten. The chart must be a COUNT chart
- * with fewer than 2^53 trees. */
-rws_status rws_parse_chart_tree(const rws_parse_chart *c, double i, rws_sequence *tree, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* log p(x). */
@@ -65,7 +53,7 @@ typedef struct {
     double       *posterior;
 } rws_parses;
 
-/* Fills *out with the first max_trees trees in the order of rws_parse_chart_tree; none if the sentence has 2^53 or
+/* Fills *out with the first max_trees trees in a fixed order; none if the sentence has 2^53 or
  * more. The caller releases *out, also after a failure. */
 rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
                            int max_trees, rws_error *err) __attribute__((warn_unused_result));

@@ -32,11 +32,6 @@ void rws_sequence_release(rws_sequence *s)
     *s = (rws_sequence){0};
 }
 
-bool rws_sequence_equal(const rws_sequence *a, const rws_sequence *b)
-{
-    return a->n == b->n && (a->n == 0 || memcmp(a->at, b->at, sizeof *a->at * (size_t)a->n) == 0);
-}
-
 /* ------------------------------------------------------------------------------------------------------------ walks */
 
 typedef struct {
@@ -133,52 +128,6 @@ static const rws_production *next_production(const rws_grammar *g, const rws_seq
     if (i == RWS_LEAF) return NULL;
     RWS_CHECK(i >= g->first[a] && i < g->first[a + 1]);
     return &g->productions[i];
-}
-
-bool rws_tree_yield(const rws_grammar *g, const rws_sequence *tree, rws_sequence *sentence)
-{
-    stack todo;
-    int   next = 0;
-    bool  room = true;
-    sentence->n = 0;
-    stack_start(&todo, g);
-    while (todo.n > 0 && room) {
-        const place at = todo.at[--todo.n];
-        if (at.symbol.word) {
-            room = rws_sequence_push(sentence, at.symbol.id);
-            continue;
-        }
-        const rws_production *p = next_production(g, tree, &next, at.symbol.id);
-        room = p ? stack_expand(&todo, p, at.depth) : rws_sequence_push(sentence, RWS_OOV);
-    }
-    RWS_CHECK(!room || next == tree->n);
-    stack_release(&todo);
-    return room;
-}
-
-double rws_tree_log_p(const rws_sequence *tree, const double *log_p)
-{
-    double sum = 0;
-    for (int i = 0; i < tree->n; i++)
-        if (tree->at[i] != RWS_LEAF) sum += log_p[tree->at[i]];
-    return sum;
-}
-
-int rws_tree_depth(const rws_grammar *g, const rws_sequence *tree)
-{
-    stack todo;
-    int   next = 0, deepest = 0;
-    bool  room = true;
-    stack_start(&todo, g);
-    while (todo.n > 0 && room) {
-        const place at = todo.at[--todo.n];
-        if (at.symbol.word) continue;
-        if (at.depth > deepest) deepest = at.depth;
-        const rws_production *p = next_production(g, tree, &next, at.symbol.id);
-        if (p) room = stack_expand(&todo, p, at.depth);
-    }
-    stack_release(&todo);
-    return room ? deepest : -1;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- text */

@@ -26,7 +26,6 @@ typedef struct {
 /* Adds a value at the end. False without memory; the list is then as it was. */
 bool rws_sequence_push(rws_sequence *s, int value) __attribute__((warn_unused_result));
 void rws_sequence_release(rws_sequence *s);
-bool rws_sequence_equal(const rws_sequence *a, const rws_sequence *b);
 
 /* Limits of a tree. The start has depth 0; a non-terminal is expanded if its depth is at most max_depth and fewer than
  * max_nodes were expanded before it, in pre-order. Otherwise it stays a leaf, which has probability 1. */
@@ -40,17 +39,6 @@ typedef enum { RWS_TREE_WHOLE = 0, RWS_TREE_TOO_DEEP = 1, RWS_TREE_TOO_LARGE = 2
 /* Draws a tree and, unless `sentence` is NULL, its sentence; both lists are overwritten. */
 rws_cut rws_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps, rws_random *random,
                         rws_sequence *tree, rws_sequence *sentence);
-
-/* The words at the leaves, left to right; `sentence` is overwritten. False without memory. A list that is not a tree is
- * a bug. */
-bool rws_tree_yield(const rws_grammar *g, const rws_sequence *tree, rws_sequence *sentence)
-    __attribute__((warn_unused_result));
-
-/* The log-probability of a tree: the sum over its productions. */
-double rws_tree_log_p(const rws_sequence *tree, const double *log_p);
-
-/* The depth of the deepest non-terminal; -1 without memory. */
-int rws_tree_depth(const rws_grammar *g, const rws_sequence *tree);
 
 /* The tree as "(S (NP stars) (VP (V saw) (NP ears)))", an unexpanded non-terminal as its name. Writes like snprintf:
  * returns the length of the whole text, and writes at most room - 1 bytes of it; 0 without memory. */

@@ -112,7 +112,7 @@ static int read_node(const rws_grammar *g, const char **at, rws_sequence *tree)
     while (**at && !strchr(" ()", **at)) name[length++] = *(*at)++;
     name[length] = '\0';
     const int a = rws_grammar_nonterminal(g, name);
-    if (!open && a < 0) return -1 - rws_grammar_terminal(g, name); /* a word, as a negative number */
+    if (!open && a < 0) return -1 - rws_grammar_word(g, name, (size_t)length); /* a word, as a negative number */
     const int place = tree->n;
     assert_true(rws_sequence_push(tree, RWS_LEAF));
     if (!open) return a;

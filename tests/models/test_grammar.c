@@ -1,6 +1,7 @@
 /* test_grammar.c - grammars are read or refused with a sentence; charts agree with closed forms, with enumeration by
  * hand and with differences; samples agree with their expectations. */
 #include "support.h"
+#include "trees.h"
 
 #include "base/rng.h"
 #include "models/corpora/grammar.h"
@@ -18,14 +19,15 @@
 static rws_grammar *astronomers;
 static double       astronomers_log_p[12];
 
-/* A file of the folder grammars/, relative to the source of the test or to the working directory. */
+/* A file of models/grammars, relative to the source of the test or to the working directory. */
 static const char *grammar_path(const char *name)
 {
     static char path[4096];
     const char *slash = strrchr(__FILE__, '/');
-    const char *folders[] = {RWS_GRAMMARS, NULL, "grammars", "../grammars"};
+    const char *folders[] = {RWS_GRAMMARS, NULL, "models/grammars", "../models/grammars"};
     char        beside[2048];
-    snprintf(beside, sizeof beside, "%.*s/../grammars", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".");
+    snprintf(beside, sizeof beside, "%.*s/../../models/grammars", slash ? (int)(slash - __FILE__) : 1,
+             slash ? __FILE__ : ".");
     folders[1] = beside;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         if (!folders[i]) continue;
@@ -97,16 +99,16 @@ static void names_are_sorted_and_rules_in_order(void **state)
         assert_string_equal(g->terminals[i], words[i]);
         assert_string_equal(g->nonterminals[i], nonterminals[i]);
         assert_int_equal(g->first[i + 1] - g->first[i], sizes[i]);
-        assert_int_equal(rws_grammar_terminal(g, words[i]), i);
+        assert_int_equal(rws_grammar_word(g, words[i], strlen(words[i])), i);
         assert_int_equal(rws_grammar_nonterminal(g, nonterminals[i]), i);
         assert_true(g->given[i]);
     }
     assert_int_equal(g->start, 3);
     assert_int_equal(g->max_right, 2);
     assert_int_equal(g->max_productions, 6);
-    assert_int_equal(rws_grammar_terminal(g, "NP"), -1);
-    assert_int_equal(rws_grammar_terminal(g, "star"), -1);
-    assert_int_equal(rws_grammar_terminal(g, "starss"), -1);
+    assert_int_equal(rws_grammar_word(g, "NP", 2), RWS_OOV);
+    assert_int_equal(rws_grammar_word(g, "star", 4), RWS_OOV);
+    assert_int_equal(rws_grammar_word(g, "starss", 6), RWS_OOV);
     assert_int_equal(rws_grammar_nonterminal(g, ""), -1);
 
     const rws_production *np = g->productions;
@@ -362,7 +364,7 @@ static void astronomers_have_the_known_numbers(void **state)
     for (int i = 0; i < 2; i++) {
         const size_t length = rws_tree_text(astronomers, &parses.trees[i], text, sizeof text);
         assert_int_equal(length, strlen(text));
-        const double log_tree = rws_tree_log_p(&parses.trees[i], astronomers_log_p);
+        const double log_tree = tree_log_p(&parses.trees[i], astronomers_log_p);
         if (strstr(text, "(VP (VP (V saw)")) {
             assert_true(near(parses.posterior[i], 3.0 / 7, 1e-12));
             assert_true(near(exp(log_tree), 0.000378, 1e-15));
@@ -370,6 +372,7 @@ static void astronomers_have_the_known_numbers(void **state)
             assert_string_equal(text,
                                 "(S (NP astronomers) (VP (V saw) (NP (NP stars) (PP (P with) (NP telescopes)))))");
             assert_true(near(parses.posterior[i], 4.0 / 7, 1e-12));
+            assert_int_equal(tree_depth(astronomers, &parses.trees[i]), 4);
             assert_true(near(exp(log_tree), 0.000504, 1e-15));
             char few[8];
             assert_int_equal(rws_tree_text(astronomers, &parses.trees[i], few, sizeof few), length);
@@ -377,19 +380,6 @@ static void astronomers_have_the_known_numbers(void **state)
         }
     }
 
-    rws_parse_chart *c;
-    rws_sequence     best = {0}, sentence = {0};
-    assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_MAX, NULL, tokens, 5, &c, NULL), RWS_OK);
-    assert_true(near(exp(rws_parse_chart_total(c)), 0.000504, 1e-15));
-    assert_true(near(exp(rws_parse_chart_value(c, 0, 2, 5)), 0.4 * 0.18 * 0.1, 1e-15));
-    assert_int_equal(rws_parse_chart_best(c, &best, NULL), RWS_OK);
-    assert_true(near(exp(rws_tree_log_p(&best, astronomers_log_p)), 0.000504, 1e-15));
-    assert_int_equal(rws_tree_depth(astronomers, &best), 4);
-    assert_true(rws_tree_yield(astronomers, &best, &sentence));
-    assert_true(sentence.n == 5 && memcmp(sentence.at, tokens, sizeof tokens) == 0);
-    rws_parse_chart_free(c);
-    rws_sequence_release(&best);
-    rws_sequence_release(&sentence);
     rws_parses_release(&parses);
 }
 
@@ -518,9 +508,9 @@ static double sample_look(void *context, int round, int wide)
             rws_tree_sample(astronomers, astronomers_log_p, (rws_caps){100000, 1000000}, &random, &tree, &sentence);
         assert_true(whole == RWS_TREE_WHOLE);
         length[i] = sentence.n;
-        deep[i] = rws_tree_depth(astronomers, &tree) > 10;
-        assert_true(rws_tree_yield(astronomers, &tree, &again));
-        assert_true(rws_sequence_equal(&sentence, &again));
+        deep[i] = tree_depth(astronomers, &tree) > 10;
+        tree_yield(astronomers, &tree, &again);
+        assert_true(trees_equal(&sentence, &again));
         for (int k = 0; k < tree.n; k++)
             if (tree.at[k] < 6) seen[tree.at[k]]++, n_np++;
     }
@@ -560,7 +550,7 @@ static void caps_leave_leaves(void **state)
     assert_true(sentence.n == 2 && sentence.at[0] == RWS_OOV && sentence.at[1] == RWS_OOV);
     rws_tree_text(astronomers, &tree, text, sizeof text);
     assert_string_equal(text, "(S NP VP)");
-    assert_true(rws_tree_log_p(&tree, log_p) == 0);
+    assert_true(tree_log_p(&tree, log_p) == 0);
     assert_true(log_evidence(astronomers, NULL, sentence.at, sentence.n) == -INFINITY);
 
     /* Supercritical: NP -> NP PP without end. */
@@ -576,9 +566,9 @@ static void caps_leave_leaves(void **state)
 
     for (int i = 0; i < 300; i++) {
         rws_tree_sample(astronomers, astronomers_log_p, (rws_caps){5, 20}, &random, &tree, &sentence);
-        assert_true(rws_tree_yield(astronomers, &tree, &again));
-        assert_true(rws_sequence_equal(&sentence, &again));
-        assert_true(rws_tree_depth(astronomers, &tree) <= 6);
+        tree_yield(astronomers, &tree, &again);
+        assert_true(trees_equal(&sentence, &again));
+        assert_true(tree_depth(astronomers, &tree) <= 6);
     }
     rws_sequence_release(&tree);
     rws_sequence_release(&sentence);
@@ -628,7 +618,7 @@ typedef struct {
     const double      *log_p;
     const int         *x;
     int                n, used[64], n_used, n_trees;
-    double             p, best, expected[64];
+    double             p, expected[64];
 } brute;
 
 static void derive(brute *b, const rws_symbol *todo, int n_todo, int at, double log_p)
@@ -638,7 +628,6 @@ static void derive(brute *b, const rws_symbol *todo, int n_todo, int at, double 
         if (at < b->n || log_p == -INFINITY) return;
         b->n_trees++;
         b->p += exp(log_p);
-        b->best = fmax(b->best, log_p);
         for (int i = 0; i < b->n_used; i++) b->expected[b->used[i]] += exp(log_p);
         return;
     }
@@ -701,48 +690,41 @@ static int same_text(const rws_grammar *g, const rws_sequence *a, const rws_sequ
 
 static void check_sentence(const rws_grammar *g, const double *log_p, const int *x, int n, int *n_ambiguous)
 {
-    brute            b = {.g = g, .log_p = log_p, .x = x, .n = n, .best = -INFINITY};
+    brute            b = {.g = g, .log_p = log_p, .x = x, .n = n};
     const rws_symbol start = {.word = false, .id = g->start};
     derive(&b, &start, 1, 0, 0);
 
-    rws_parse_chart *sum, *max;
+    rws_parse_chart *sum;
     rws_parses       parses;
     assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n, &sum, NULL), RWS_OK);
-    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_MAX, log_p, x, n, &max, NULL), RWS_OK);
     assert_int_equal(rws_parses_init(&parses, g, log_p, x, n, 3000, NULL), RWS_OK);
     assert_true(near(rws_parse_chart_total(sum), log(b.p), 1e-11));
-    assert_true(near(rws_parse_chart_total(max), b.best, 1e-11));
     assert_true(parses.n_all == b.n_trees);
     if (b.n_trees == 0) {
         assert_int_equal(parses.n_trees, 0);
     } else {
         double       expected[64], total = 0;
-        rws_sequence tree = {0}, sentence = {0};
+        rws_sequence sentence = {0};
         assert_int_equal(rws_parse_chart_expected_counts(sum, expected, NULL), RWS_OK);
         for (int r = 0; r < g->n_productions; r++) assert_true(near(expected[r], b.expected[r] / b.p, 1e-10));
-
-        assert_int_equal(rws_parse_chart_best(max, &tree, NULL), RWS_OK);
-        assert_true(near(rws_tree_log_p(&tree, log_p), b.best, 1e-11));
 
         /* As many different trees as there are, each of this sentence, with probabilities that sum to 1. */
         assert_int_equal(parses.n_trees, b.n_trees < 3000 ? b.n_trees : 3000);
         for (int i = 0; i < parses.n_trees; i++) {
-            assert_true(rws_tree_yield(g, &parses.trees[i], &sentence));
+            tree_yield(g, &parses.trees[i], &sentence);
             assert_true(sentence.n == n && memcmp(sentence.at, x, sizeof *x * (size_t)n) == 0);
             total += parses.posterior[i];
             for (int k = 0; k < i && i < 60; k++) {
-                assert_false(rws_sequence_equal(&parses.trees[i], &parses.trees[k]));
+                assert_false(trees_equal(&parses.trees[i], &parses.trees[k]));
                 assert_false(same_text(g, &parses.trees[i], &parses.trees[k]));
             }
         }
         if (b.n_trees <= 3000) assert_true(near(total, 1, 1e-10));
         *n_ambiguous += b.n_trees > 1;
-        rws_sequence_release(&tree);
         rws_sequence_release(&sentence);
     }
     rws_parses_release(&parses);
     rws_parse_chart_free(sum);
-    rws_parse_chart_free(max);
 }
 
 static void charts_agree_with_brute_force(void **state)
@@ -835,23 +817,18 @@ static void long_sentences_do_not_underflow(void **state)
     g = parse_grammar("start S\nS -> S S 0.3 | a 0.7\n");
     assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_COUNT, NULL, x, 30, &c, NULL), RWS_OK);
     assert_true(rws_parse_chart_total(c) == 1002242216651368.0);
-    rws_sequence first = {0}, last = {0}, sentence = {0};
-    assert_int_equal(rws_parse_chart_tree(c, 0, &first, NULL), RWS_OK);
-    assert_int_equal(rws_parse_chart_tree(c, 1002242216651367.0, &last, NULL), RWS_OK);
-    assert_true(rws_tree_yield(g, &last, &sentence));
-    assert_true(sentence.n == 30 && !rws_sequence_equal(&first, &last));
-    assert_true(first.n == 59 && last.n == 59);
     rws_parse_chart_free(c);
 
     rws_parses parses;
     assert_int_equal(rws_parses_init(&parses, g, NULL, x, 30, 5, NULL), RWS_OK);
     assert_true(parses.n_trees == 5 && parses.n_all == 1002242216651368.0);
+    rws_sequence sentence = {0};
+    tree_yield(g, &parses.trees[4], &sentence);
+    assert_true(sentence.n == 30 && parses.trees[4].n == 59 && !trees_equal(&parses.trees[3], &parses.trees[4]));
     rws_parses_release(&parses);
     assert_int_equal(rws_parses_init(&parses, g, NULL, x, 60, 5, NULL), RWS_OK);
     assert_true(parses.n_trees == 0 && parses.n_all > 0x1p53);
     rws_parses_release(&parses);
-    rws_sequence_release(&first);
-    rws_sequence_release(&last);
     rws_sequence_release(&sentence);
     rws_grammar_free(g);
 }

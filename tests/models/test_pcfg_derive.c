@@ -1,6 +1,7 @@
 /* test_pcfg_derive.c - the grammar's two programs, tree by tree: against a recursion in double precision without
  * batches, against each particle executed alone, against the exact parser, and at their caps. */
 #include "pcfg_world.h"
+#include "trees.h"
 
 #include "models/corpora/parse.h"
 #include "estimator/weights.h"
@@ -135,13 +136,13 @@ static double log_p_of(const world *w, const float *x, const rws_sequence *tree)
     int          words[w->dim], row[w->dim];
     rws_sequence made = {0};
     log_theta(w, log_p);
-    assert_true(rws_tree_yield(w->g, tree, &made));
+    tree_yield(w->g, tree, &made);
     for (int i = 0; i < (int)x[0]; i++) words[i] = (int)x[1 + i];
     const double d = rws_edit_distance(words, (int)x[0], made.at, made.n, row);
     rws_sequence_release(&made);
     if (strcmp(rws_setup_given(&w->setup, "likelihood"), "hard") == 0)
-        return d == 0 ? rws_tree_log_p(tree, log_p) : -INFINITY;
-    return rws_tree_log_p(tree, log_p) - d * d;
+        return d == 0 ? tree_log_p(tree, log_p) : -INFINITY;
+    return tree_log_p(tree, log_p) - d * d;
 }
 
 /* Every row of a wake pass, and every row of a sleep pass, has the densities of its tree. Returns the nodes seen. */
@@ -164,7 +165,7 @@ static int check_rows(world *w, const float *x, how h)
     s = pass(w, NULL, h);
     for (int i = 0; i < s->n; i++) {
         rws_sequence tree = tree_of(w, i), words = {0};
-        assert_true(rws_tree_yield(w->g, &tree, &words));
+        tree_yield(w->g, &tree, &words);
         float       *dream = datum_of(w, words.at, words.n);
         const double q = log_q_of(w, dream, &tree);
         assert_true(near(s->log_q[i], q, 1e-4 * (1 + fabs(q))));
@@ -565,7 +566,7 @@ static void deep_trees_fit(void **unused)
     assert_int_equal(s->n, 1);
     rws_sequence tree = tree_of(w, 0);
     check_caps(w->g, &tree, 10000, 3000, true);
-    assert_true(rws_tree_depth(w->g, &tree) == 3000);
+    assert_true(tree_depth(w->g, &tree) == 3000);
     rws_sequence_release(&tree);
     world_free(w);
 }

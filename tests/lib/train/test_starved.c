@@ -80,12 +80,11 @@ static rws_status use_grammar(rws_error *err)
     rws_grammar     *g = NULL;
     rws_corpus       corpus = {0};
     rws_parses       parses = {0};
-    rws_sequence     best = {0}, words = {0};
     char            *text = NULL;
     size_t           size;
     rws_random       random = rws_random_new(rws_key_for(1, 0, RWS_KEY_TEST, 0), 0);
     rws_status       status = rws_grammar_read(in_folder("a.pcfg"), &g, err);
-    rws_parse_chart *sum = NULL, *max = NULL;
+    rws_parse_chart *sum = NULL;
     if (status == RWS_OK)
         status = rws_corpus_read(g, in_folder("sentences"), NULL, RWS_UNKNOWN_REFUSE, 100, &corpus, err);
     if (status == RWS_OK) {
@@ -94,17 +93,11 @@ static rws_status use_grammar(rws_error *err)
         status = rws_parses_init(&parses, g, log_p, x, n_words, 100, err);
         if (status == RWS_OK) status = rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n_words, &sum, err);
         if (status == RWS_OK) status = rws_parse_chart_expected_counts(sum, counts, err);
-        if (status == RWS_OK) status = rws_parse_chart_new(g, RWS_PARSE_MAX, log_p, x, n_words, &max, err);
-        if (status == RWS_OK) status = rws_parse_chart_best(max, &best, err);
     }
     if (status == RWS_OK) status = rws_tree_moments(g, log_p, nodes, &length, err);
-    if (status == RWS_OK && !rws_tree_yield(g, &best, &words)) status = rws_fail(err, RWS_NO_MEMORY, "No memory.");
     if (status == RWS_OK) status = rws_sentences_draw(g, 50, &random, &text, &size, err);
     free(text);
     rws_parse_chart_free(sum);
-    rws_parse_chart_free(max);
-    rws_sequence_release(&best);
-    rws_sequence_release(&words);
     rws_parses_release(&parses);
     rws_corpus_release(&corpus);
     rws_grammar_free(g);
