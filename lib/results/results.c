@@ -127,11 +127,14 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
 static rws_status refuse_formatless(sqlite3 *db, const char *path, const char *only, rws_error *err)
 {
     sqlite3_stmt *s = NULL;
-    if (prepare(db, "SELECT version FROM runs WHERE ?1 IS NULL OR run = ?1", only, &s) == SQLITE_OK &&
-        sqlite3_step(s) == SQLITE_ROW && text_at(s, 0))
+    int           code =
+        sqlite3_prepare_v2(db, "SELECT version FROM runs WHERE ?1 IS NULL OR run = ?1", -1, &s, NULL);
+    if (!code && only) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
+    const char *version = !code && sqlite3_step(s) == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
+    if (version)
         rws_fail(err, RWS_BAD_INPUT,
                  "\"%s\" lacks tables that stores have today: version %s of rws wrote it, and this is %s.",
-                 rws_quote(path).text, rws_quote_short(text_at(s, 0)).text, RWS_VERSION_STRING);
+                 rws_quote(path).text, rws_quote_short(version).text, RWS_VERSION_STRING);
     else rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws_quote(path).text);
     sqlite3_finalize(s);
     return RWS_BAD_INPUT;
