@@ -97,7 +97,10 @@ void       rws_trainer_free(rws_trainer *t);
 const rws_config *rws_trainer_config(const rws_trainer *t); /* with all defaults filled in */
 const rws_model  *rws_trainer_model(const rws_trainer *t);
 uint64_t          rws_trainer_iteration(const rws_trainer *t); /* how many are done */
-double            rws_trainer_seconds(const rws_trainer *t);   /* spent in rws_trainer_step so far, of this run */
+
+/* Field i of a datum, in the order of declaration; false if there is none. */
+bool   rws_trainer_field(const rws_trainer *t, int i, rws_field *out);
+double rws_trainer_seconds(const rws_trainer *t); /* spent in rws_trainer_step so far, of this run */
 
 /* One iteration: every phase of the method on the next batch. RWS_BROKEN if the numbers broke (a NaN, a gradient that
  * is not finite, every particle of every datum impossible), RWS_BAD_INPUT if the programs do not fit each other or the
@@ -310,7 +313,7 @@ typedef struct {
 typedef struct {
     const rws_answer   *list;
     int                 n;
-    const rws_weighted *particles; /* if the question asked for them */
+    const rws_weighted *particles; /* if the question asked for them; those with the largest weight first */
     int                 n_weighted;
     int                 n_particles;
     double              ess;                /* effective number of particles, as a share of them; 0 if impossible */
@@ -360,6 +363,49 @@ typedef struct {
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out,
                                 rws_error *err) RWS_MUST_CHECK;
 void       rws_samples_free(rws_samples *s);
+
+/* ---- answers as JSON and marginals */
+
+/* What is written of answers beside the evidence. A number that is larger than what there is means all of it. */
+typedef struct {
+    int answers;   /* at most so many, the most probable first */
+    int particles; /* at most so many, those with the largest weight first; 0: no "particles_listed" */
+    int marginals; /* of choices of at most so many numbers; 0: no "marginals" */
+} rws_answers_parts;
+
+/* Answers as a JSON object, with the keys of `rws infer --json` and of the HTTP API. The caller frees the text. */
+rws_status rws_answers_json(const rws_answers *a, const rws_answers_parts *parts, char **out,
+                            rws_error *err) RWS_MUST_CHECK;
+
+#define RWS_MARGINAL_VALUES 256 /* most values of a choice that is described by probabilities */
+
+typedef struct {
+    double value, posterior, guide;
+} rws_marginal_value;
+
+/* The distribution of a choice by itself, under the posterior and under the guide: of a site, a visit and a number of
+ * components, since the size of a site may depend on the path; or of a number that a program reports. A choice of one whole
+ * number with few values has the probability of each, any other choice the mean and the standard deviation of each component
+ * under the posterior. Probabilities of the posterior are NaN if all particles are impossible. */
+typedef struct {
+    const char               *name;
+    bool                      report; /* or a site */
+    int                       visit, dim;
+    double                    posterior, guide; /* probability that the site is visited so often, and has this size */
+    const rws_marginal_value *values;           /* ascending; NULL: mean and sd */
+    int                       n_values;
+    const double *mean, *sd; /* dim of each, among the particles that visit the site; NaN if none is possible */
+} rws_marginal;
+
+typedef struct {
+    const rws_marginal *list; /* reports first; by name, visit and size */
+    int                 n;
+} rws_marginals;
+
+/* The marginals of all choices of at most `most_dim` numbers, and of all reports that are a number. The question must have
+ * asked for particles. The answers must not be freed before. */
+rws_status rws_marginals_new(const rws_answers *a, int most_dim, rws_marginals **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_marginals_free(rws_marginals *m);
 
 /* ------------------------------------------------------------------------------------- hosts of other languages */
 

@@ -63,36 +63,6 @@ void rws_asked_close(rws_asked *a)
 
 /* ---- reports */
 
-/* A number, or an array of them. */
-static json_t *json_of_value(const float *value, int dim)
-{
-    if (dim == 1) return rws_report_real((double)value[0]);
-    json_t *list = json_array();
-    for (int i = 0; i < dim; i++) json_array_append_new(list, rws_report_real((double)value[i]));
-    return list;
-}
-
-static json_t *json_of(const rws_reported *report)
-{
-    if (!report->text) return json_of_value(report->value, report->dim);
-    return rws_report_string(report->text);
-}
-
-void rws_asked_describe(const rws_reported *reports, int n, json_t *object)
-{
-    for (int i = 0; i < n; i++) {
-        const char *name = reports[i].name;
-        json_t     *list = NULL;
-        for (int k = i + 1; k < n; k++) {
-            if (strcmp(reports[k].name, name) != 0) continue;
-            if (!list) json_array_append_new(list = json_array(), json_of(&reports[i]));
-            json_array_append_new(list, json_of(&reports[k]));
-        }
-        if (!json_object_get(object, name)) json_object_set_new(object, name, list ? list : json_of(&reports[i]));
-        else json_decref(list);
-    }
-}
-
 static void print_value(const char *name, const float *value, int dim, int indent)
 {
     printf("%*s%s", indent, "", name);
@@ -180,15 +150,6 @@ bool rws_asked_print(const rws_reported *reports, int n, const char *known, int 
 
 /* ---- fields */
 
-/* A list of items, as many as the datum has. */
-static json_t *json_of_series(const float *value, const rws_field *f)
-{
-    json_t *list = json_array();
-    for (int t = 0; t < (int)value[0]; t++)
-        json_array_append_new(list, json_of_value(value + 1 + (size_t)t * (size_t)f->item, f->item));
-    return list;
-}
-
 /* "x [0 3 1]", "y [1 2; 3 4]": what `infer` reads. */
 static void print_series(const float *value, const rws_field *f)
 {
@@ -196,17 +157,6 @@ static void print_series(const float *value, const rws_field *f)
     for (int i = 0; i < (int)value[0] * f->item; i++)
         printf("%s%g", i == 0 ? "" : f->item > 1 && i % f->item == 0 ? "; " : " ", (double)value[1 + i]);
     puts("]");
-}
-
-json_t *rws_asked_describe_fields(const rws_posterior *p, const float *const *fields)
-{
-    json_t   *object = json_object();
-    rws_field f;
-    for (int i = 0; rws_posterior_field(p, i, &f); i++)
-        if (!f.label)
-            json_object_set_new(object, f.name,
-                                f.most ? json_of_series(fields[i], &f) : json_of_value(fields[i], f.dim));
-    return object;
 }
 
 int rws_asked_print_fields(const rws_posterior *p, const float *const *fields)
@@ -223,19 +173,6 @@ int rws_asked_print_fields(const rws_posterior *p, const float *const *fields)
 }
 
 /* ---- choices */
-
-json_t *rws_asked_describe_choices(const rws_choice *choices, int n)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++) {
-        const rws_choice *c = &choices[i];
-        json_t *object = json_pack("{s:o,s:i,s:o}", "site", rws_report_string(c->site), "visit", c->visit, "value",
-                                   json_of_value(c->value, c->dim));
-        if (c->given) json_object_set_new(object, "given", json_true());
-        json_array_append_new(list, object);
-    }
-    return list;
-}
 
 void rws_asked_print_choices(const rws_choice *choices, int n, int indent)
 {

@@ -9,8 +9,6 @@
 #include "rws/arguments.h"
 #include "rws_train.h"
 
-#include <jansson.h>
-
 typedef struct {
     const char    *path;    /* the run's folder, as typed */
     rws_config     changes; /* --set, --model and --changed */
@@ -28,24 +26,16 @@ extern const struct argp rws_asked_argp;
 rws_status rws_asked_open(rws_asked *a, rws_error *err) __attribute__((warn_unused_result));
 void       rws_asked_close(rws_asked *a);
 
-/* Adds reports to an object: a text, a number, or an array of numbers; for a name that was reported more than once, an
- * array of those. */
-void rws_asked_describe(const rws_reported *reports, int n, json_t *object);
-
 /* Prints reports, each line indented: the texts, a tree also as a drawing unless `brackets`, then the numbers, except
  * pictures. Texts other than a tree have their names if there are several reports. A text equal to `known`, the datum, is
  * left out beside other texts; NULL: none is. "truncated 0" is left out beside a tree. False if nothing was
  * printed. */
 bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets);
 
-/* The fields of a sample by their names, labels left out: as an object, and printed, one field on each line. Returns the
- * number of lines. */
-json_t *rws_asked_describe_fields(const rws_posterior *p, const float *const *fields);
-int     rws_asked_print_fields(const rws_posterior *p, const float *const *fields);
+/* Prints the fields of a sample, one on each line, labels left out. Returns the number of lines. */
+int rws_asked_print_fields(const rws_posterior *p, const float *const *fields);
 
-/* Random choices in the order of their visits: as an array of {"site":…, "visit":…, "value":…}, with "given":true if the
- * choice was given, and printed, one choice on each line: "site value", at later visits "site:visit value". */
-json_t *rws_asked_describe_choices(const rws_choice *choices, int n);
-void    rws_asked_print_choices(const rws_choice *choices, int n, int indent);
+/* Prints random choices in the order of their visits, one on each line: "site value", at later visits "site:visit value". */
+void rws_asked_print_choices(const rws_choice *choices, int n, int indent);
 
 #endif

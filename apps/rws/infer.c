@@ -9,8 +9,10 @@
 #include "rws/given.h"
 #include "rws/marginal.h"
 #include "rws/report.h"
+#include "ask/answers_json.h"
 #include "figure/png.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,69 +132,30 @@ static int n_shown(const infer_options *o, const rws_answers *a)
     return (uint64_t)n < o->top ? n : (int)o->top;
 }
 
-/* The number of particles of a list, which is sorted by weight, to be shown. */
+/* The number of particles that are shown. */
 static int n_particles_shown(const infer_options *o, const rws_answers *a)
 {
     return o->top && (uint64_t)a->n_weighted > o->top ? (int)o->top : a->n_weighted;
 }
 
-static int by_weight(const void *x, const void *y)
-{
-    const double a = (*(const rws_weighted *const *)x)->weight, b = (*(const rws_weighted *const *)y)->weight;
-    if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
-    return (a < b) - (a > b);
-}
-
-/* The particles with the largest weight first; the caller frees the list. */
-static const rws_weighted **sort_particles(const rws_answers *a)
-{
-    const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
-    if (!list) rws_without_memory("a list of particles");
-    for (int i = 0; i < a->n_weighted; i++) list[i] = &a->particles[i];
-    qsort(list, (size_t)a->n_weighted, sizeof *list, by_weight);
-    return list;
-}
-
-static json_t *json_particles(const infer_options *o, const rws_answers *a)
-{
-    const rws_weighted **list = sort_particles(a);
-    json_t              *array = json_array();
-    for (int i = 0; i < n_particles_shown(o, a); i++) {
-        const rws_weighted *w = list[i];
-        json_t             *particle =
-            json_pack("{s:o,s:i,s:i,s:o,s:o,s:o}", "weight", rws_report_real(w->weight), "count", w->count, "answer",
-                      w->answer, "log_p", rws_report_real(w->log_p), "log_q", rws_report_real(w->log_q), "choices",
-                      rws_asked_describe_choices(w->choices, w->n_choices));
-        if (o->given.n) json_object_set_new(particle, "log_q_given", rws_report_real(w->log_given));
-        json_array_append_new(array, particle);
-    }
-    free(list);
-    return array;
-}
-
-/* An exact number that the model cannot compute has no key, so that an exact log p(x) of null is that of an impossible
- * datum. `test` is -1 for a datum that was typed. */
+/* `test` is -1 for a datum that was typed. */
 static void report_json(const infer_options *o, const char *text, int test, const rws_answers *a)
 {
-    json_t *list = json_array(),
-           *object = json_pack("{s:o,s:i}", "asked", rws_report_string(text), "particles", a->n_particles);
-    if (test >= 0) json_object_set_new(object, "test", json_integer(test));
-    if (o->given.n) json_object_set_new(object, "given", rws_asked_describe_choices(o->given.list, o->given.n));
-    json_object_set_new(object, "ess", rws_report_real(a->ess));
-    json_object_set_new(object, "log_evidence", rws_report_real(a->log_evidence));
-    rws_report_known(object, "exact_log_evidence", a->exact_log_evidence);
-    for (int i = 0; i < n_shown(o, a); i++) {
-        json_t *answer = json_object();
-        json_object_set_new(answer, "posterior", rws_report_real(a->list[i].posterior));
-        rws_report_known(answer, "exact", a->list[i].exact);
-        json_object_set_new(answer, "guide", rws_report_real(a->list[i].guide));
-        rws_asked_describe(a->list[i].reports, a->list[i].n_reports, answer);
-        json_array_append_new(list, answer);
+    rws_buffer b = {0};
+    rws_buffer_open(&b, '{');
+    rws_buffer_key_text(&b, "asked", text);
+    if (test >= 0) rws_buffer_key_number(&b, "test", test);
+    if (o->given.n) {
+        rws_buffer_key(&b, "given");
+        rws_choices_write(o->given.list, o->given.n, &b);
     }
-    json_object_set_new(object, "answers", list);
-    if (o->marginals) json_object_set_new(object, "marginals", rws_marginals_describe(a));
-    if (o->asked.choices) json_object_set_new(object, "choices", json_particles(o, a));
-    rws_report_json(object);
+    rws_answers_write(a,
+                      &(rws_answers_parts){.answers = n_shown(o, a),
+                                           .particles = o->asked.choices ? n_particles_shown(o, a) : 0,
+                                           .marginals = o->marginals ? INT_MAX : 0},
+                      &b);
+    rws_buffer_close(&b, '}');
+    rws_report_buffer(&b);
 }
 
 static const char *share(double x, char out[static 32])
@@ -204,17 +167,15 @@ static const char *share(double x, char out[static 32])
 
 static void print_particles(const infer_options *o, const rws_answers *a)
 {
-    const rws_weighted **list = sort_particles(a);
-    char                 one[32], two[32], three[32];
-    const int            n = n_particles_shown(o, a);
+    char      one[32], two[32], three[32];
+    const int n = n_particles_shown(o, a);
     for (int i = 0; i < n; i++) {
-        const rws_weighted *w = list[i];
+        const rws_weighted *w = &a->particles[i];
         printf("\n  weight %s   %d particle%s   log p %s   log q %s\n", share(w->weight, one), w->count,
                w->count == 1 ? "" : "s", rws_report_number(w->log_p, two), rws_report_number(w->log_q, three));
         rws_asked_print_choices(w->choices, w->n_choices, 4);
     }
     if (n < a->n_weighted) printf("\n  and %d more with less weight (--top 0 shows them)\n", a->n_weighted - n);
-    free(list);
 }
 
 static bool has_reports(const rws_answers *a)

@@ -2,21 +2,10 @@
 
 #include "base/error.h"
 #include "rws/report.h"
-#include "ask/marginal.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-static rws_marginals make(const rws_answers *a)
-{
-    rws_marginals m;
-    rws_error     err;
-    rws_need_memory(rws_marginals_make(a, false, INT_MAX, &m, &err) == RWS_OK, "the choices of particles");
-    return m;
-}
-
-/* ---- lines */
 
 static bool is_same_site(const rws_marginal *a, const rws_marginal *b)
 {
@@ -55,52 +44,18 @@ static void print_site(const rws_marginal *list, int n)
 
 void rws_marginals_print(const rws_answers *a)
 {
-    rws_marginals m = make(a);
-    bool          any = false;
-    for (int i = 0; i < m.n; i++) any = any || m.list[i].posterior > 0;
+    rws_marginals *m;
+    rws_error      err;
+    bool           any = false;
+    int            from = 0;
+    rws_need_memory(rws_marginals_new(a, INT_MAX, &m, &err) == RWS_OK, "the choices of particles");
+    while (from < m->n && m->list[from].report) from++; /* answers have shown them */
+    for (int i = from; i < m->n; i++) any = any || m->list[i].posterior > 0;
     if (any) putchar('\n');
-    else if (m.n) puts("  No particle is possible, so that no choice has a posterior.");
-    for (int i = 0, next; i < m.n; i = next) {
-        for (next = i; next < m.n && is_same_site(&m.list[i], &m.list[next]);) next++;
-        print_site(m.list + i, next - i);
+    else if (from < m->n) puts("  No particle is possible, so that no choice has a posterior.");
+    for (int i = from, next; i < m->n; i = next) {
+        for (next = i; next < m->n && is_same_site(&m->list[i], &m->list[next]);) next++;
+        print_site(m->list + i, next - i);
     }
-    rws_marginals_release(&m);
-}
-
-/* ---- JSON */
-
-static json_t *describe_values(const rws_marginal *m)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < m->n_values; i++)
-        json_array_append_new(list, json_pack("{s:o,s:o,s:o}", "value", rws_report_real(m->values[i].value),
-                                              "posterior", rws_report_real(m->values[i].posterior), "guide",
-                                              rws_report_real(m->values[i].guide)));
-    return list;
-}
-
-static json_t *describe_numbers(const double *numbers, int n)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(list, rws_report_real(numbers[i]));
-    return list;
-}
-
-json_t *rws_marginals_describe(const rws_answers *a)
-{
-    rws_marginals m = make(a);
-    json_t       *array = json_array();
-    for (int i = 0; i < m.n; i++) {
-        const rws_marginal *at = &m.list[i];
-        json_t *object = json_pack("{s:o,s:i,s:o,s:o}", "site", rws_report_string(at->name), "visit", at->visit,
-                                   "posterior", rws_report_real(at->posterior), "guide", rws_report_real(at->guide));
-        if (at->values) json_object_set_new(object, "values", describe_values(at));
-        else {
-            json_object_set_new(object, "mean", describe_numbers(at->mean, at->dim));
-            json_object_set_new(object, "sd", describe_numbers(at->sd, at->dim));
-        }
-        json_array_append_new(array, object);
-    }
-    rws_marginals_release(&m);
-    return array;
+    rws_marginals_free(m);
 }

@@ -137,6 +137,14 @@ void rws_report_json(json_t *object)
     fflush(stdout);
 }
 
+void rws_report_buffer(rws_buffer *b)
+{
+    rws_need_memory(!b->starved, "a JSON object");
+    puts(b->bytes);
+    fflush(stdout);
+    rws_buffer_release(b);
+}
+
 static bool is_of_model(const rws_model *model, const char *metric)
 {
     const rws_metric *m = model->metrics;

@@ -10,6 +10,7 @@
 #define RWS_RWS_REPORT_H
 
 #include "rws_train.h"
+#include "base/buffer.h"
 
 #include <jansson.h>
 
@@ -56,6 +57,9 @@ void rws_report_dump(json_t *object, FILE *file, int digits);
 
 /* Prints an object on a line of its own, at once, and frees it. */
 void rws_report_json(json_t *object);
+
+/* The same for the text of a buffer, which is released. */
+void rws_report_buffer(rws_buffer *b);
 
 /* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
  * standard error of log_evidence where that is an estimate, and with the share of impossible test data if there are any. */

@@ -5,6 +5,7 @@
 #include "rws/command.h"
 #include "rws/gallery.h"
 #include "rws/report.h"
+#include "ask/answers_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,11 +67,9 @@ static const char *text_of(const rws_sample *s, const char *name)
 
 static void report_json(const rws_asked *a, const rws_sample *s)
 {
-    json_t *object = json_object();
-    rws_asked_describe(s->reports, s->n_reports, object);
-    json_object_set_new(object, "fields", rws_asked_describe_fields(a->posterior, s->fields));
-    if (a->choices) json_object_set_new(object, "choices", rws_asked_describe_choices(s->choices, s->n_choices));
-    rws_report_json(object);
+    rws_buffer b = {0};
+    rws_sample_write(a->posterior, s, a->choices, &b);
+    rws_report_buffer(&b);
 }
 
 /* Samples of more than one line have an empty line between them. */

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "ask/answers_json.h"
 #include "ask/posterior.h"
 #include "program/plugin.h"
-#include "serve/answer.h"
 #include "serve/core.h"
 
 #include <errno.h>
@@ -18,7 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 1000 /* samples that are drawn at a time */ };
+enum {
+    BATCH = 1000,     /* samples that are drawn at a time */
+    MOST_MOMENTS = 8, /* of a choice in marginals; a picture or a code has more */
+    MOST_PARTICLES = 1000
+};
 #define MOST_NUMBERS 2e7 /* in the fields of all samples of a batch */
 #define LOOK_EVERY 0.1   /* seconds between two looks whether the client is there */
 
@@ -261,6 +265,17 @@ bool rws_answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
 
 /* ---- infer */
 
+static void write_answers(const rws_answers *a, const rws_body *body, rws_buffer *out)
+{
+    rws_buffer_open(out, '{');
+    rws_answers_write(a,
+                      &(rws_answers_parts){.answers = body->top,
+                                           .particles = body->listed ? MOST_PARTICLES : 0,
+                                           .marginals = body->marginals ? MOST_MOMENTS : 0},
+                      out);
+    rws_buffer_close(out, '}');
+}
+
 static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
 {
     rws_question *q = &a->body.data[a->done].question;
@@ -272,7 +287,7 @@ static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
     if (status == RWS_STOPPED)
         rws_fail(err, status, "The question took more than %g seconds: ask with fewer particles.",
                  a->core->options.max_seconds);
-    if (status == RWS_OK) rws_answer_write(answers, &a->body, out);
+    if (status == RWS_OK) write_answers(answers, &a->body, out);
     if (status == RWS_OK) rws_answers_free(answers);
     a->done++;
     return status;

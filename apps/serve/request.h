@@ -9,7 +9,7 @@
 #define RWS_SERVE_REQUEST_H
 
 #include "rws.h"
-#include "serve/buffer.h"
+#include "base/buffer.h"
 
 enum {
     RWS_MAX_SEGMENTS = 8,       /* of a path */

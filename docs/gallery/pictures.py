@@ -39,7 +39,7 @@ def infer(run, datum, particles=2000):
     if out.returncode:
         sys.exit("pictures: rws infer failed: " + out.stderr)
     answers = []
-    for p in json.loads(out.stdout.splitlines()[0])["choices"]:
+    for p in json.loads(out.stdout.splitlines()[0])["particles_listed"]:
         sites = {}
         for c in p["choices"]:
             sites.setdefault(c["site"], []).append(c["value"])

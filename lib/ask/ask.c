@@ -286,24 +286,37 @@ static void tell_exact(void *context, const char *name, const char *text, double
     else t->memory_short |= !known;
 }
 
-static double nan_is_least(double x)
-{
-    return isnan(x) ? -1 : x;
-}
-
 static int by_probability(const void *a, const void *b)
 {
     const candidate *const *p = a, *const *q = b;
     const rws_answer       *x = &(*p)->answer, *y = &(*q)->answer;
-    const double            order[] = {nan_is_least(x->posterior) - nan_is_least(y->posterior),
-                                       nan_is_least(x->exact) - nan_is_least(y->exact), x->guide - y->guide};
+    const int order[] = {rws_number_order(y->posterior, x->posterior), rws_number_order(y->exact, x->exact),
+                         rws_number_order(y->guide, x->guide)};
     for (int i = 0; i < 3; i++)
-        if (order[i] != 0) return order[i] < 0 ? 1 : -1;
+        if (order[i]) return order[i];
     for (int i = 0; i < x->n_reports && i < y->n_reports; i++) {
         const int reports_differ = compare_reports(&x->reports[i], &y->reports[i]);
         if (reports_differ) return reports_differ;
     }
     return x->n_reports - y->n_reports;
+}
+
+static int by_weight(const void *a, const void *b)
+{
+    const rws_weighted *x = *(const rws_weighted *const *)a, *y = *(const rws_weighted *const *)b;
+    const int           order = rws_number_order(y->weight, x->weight);
+    return order ? order : (x > y) - (x < y);
+}
+
+const rws_weighted *rws_particles_sort(rws_arena *memory, const rws_weighted *particles, int n)
+{
+    const rws_weighted **order = RWS_TRY_NEW(memory, const rws_weighted *, n + 1);
+    rws_weighted        *sorted = RWS_TRY_NEW(memory, rws_weighted, n + 1);
+    if (!order || !sorted) return NULL;
+    for (int i = 0; i < n; i++) order[i] = &particles[i];
+    qsort(order, (size_t)n, sizeof *order, by_weight);
+    for (int i = 0; i < n; i++) sorted[i] = *order[i];
+    return sorted;
 }
 
 /* From the table to the lists of the public structure. */
@@ -340,11 +353,18 @@ static rws_status close_table(table *t, rws_error *err)
         particles[at].weight = possible ? exp(w->log_weight - t->log_weight) : NAN;
     }
     out->list = list;
-    out->particles = particles;
-    return RWS_OK;
+    out->particles = rws_particles_sort(memory, particles, out->n_weighted);
+    return out->particles ? RWS_OK : rws_no_memory(err, "answers");
 }
 
 /* ---- the datum of a question */
+
+bool rws_program_field(const rws_program *p, int i, rws_field *out)
+{
+    if (!out || i < 0 || i >= p->setup.n_fields) return false;
+    *out = p->setup.fields[i];
+    return true;
+}
 
 static rws_status check_fields(const rws_program *p, const rws_question *q, float *const *fields, rws_error *err)
 {

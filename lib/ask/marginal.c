@@ -1,5 +1,6 @@
-#include "ask/marginal.h"
-
+/* marginal.c - the distribution of each random choice by itself. */
+#include "ask/ask.h"
+#include "base/arena.h"
 #include "base/error.h"
 
 #include <math.h>
@@ -27,15 +28,15 @@ static int by_outcome(const void *a, const void *b)
     const outcome *x = a, *y = b;
     const int      sites = by_site(x, y);
     if (sites) return sites;
-    return x->value[0] < y->value[0] ? -1 : x->value[0] > y->value[0];
+    return rws_number_order((double)x->value[0], (double)y->value[0]);
 }
 
 /* ---- all values of all particles */
 
-static size_t count_outcomes(const rws_answers *a, bool reports)
+static size_t count_outcomes(const rws_answers *a)
 {
     size_t n = 0;
-    for (int i = 0; i < a->n && reports; i++) n += (size_t)a->list[i].n_reports;
+    for (int i = 0; i < a->n; i++) n += (size_t)a->list[i].n_reports;
     for (int i = 0; i < a->n_weighted; i++) n += (size_t)a->particles[i].n_choices;
     return n;
 }
@@ -47,10 +48,10 @@ static int count_before(const rws_reported *list, int k)
     return n;
 }
 
-static int collect(const rws_answers *a, bool reports, int most_dim, outcome *out)
+static int collect(const rws_answers *a, int most_dim, outcome *out)
 {
     int n = 0;
-    for (int i = 0; i < a->n && reports; i++) {
+    for (int i = 0; i < a->n; i++) {
         const rws_answer *answer = &a->list[i];
         for (int k = 0; k < answer->n_reports; k++) {
             const rws_reported *r = &answer->reports[k];
@@ -86,30 +87,32 @@ static int count_values(const outcome *list, int n)
 
 static bool take_values(const outcome *list, int n, int n_values, rws_arena *memory, rws_marginal *out)
 {
-    out->values = RWS_TRY_NEW(memory, rws_marginal_value, n_values);
-    if (!out->values) return false;
+    rws_marginal_value *values = RWS_TRY_NEW(memory, rws_marginal_value, n_values);
+    if (!values) return false;
     for (int i = 0; i < n; i++) {
         if (i == 0 || list[i].value[0] != list[i - 1].value[0])
-            out->values[out->n_values++] = (rws_marginal_value){.value = (double)list[i].value[0]};
-        out->values[out->n_values - 1].posterior += list[i].posterior;
-        out->values[out->n_values - 1].guide += list[i].guide;
+            values[out->n_values++] = (rws_marginal_value){.value = (double)list[i].value[0]};
+        values[out->n_values - 1].posterior += list[i].posterior;
+        values[out->n_values - 1].guide += list[i].guide;
     }
+    out->values = values;
     return true;
 }
 
 static bool take_moments(const outcome *list, int n, rws_arena *memory, rws_marginal *out)
 {
-    out->mean = RWS_TRY_NEW(memory, double, out->dim);
-    out->sd = RWS_TRY_NEW(memory, double, out->dim);
-    if (!out->mean || !out->sd) return false;
+    double *means = RWS_TRY_NEW(memory, double, out->dim), *sds = RWS_TRY_NEW(memory, double, out->dim);
+    if (!means || !sds) return false;
     for (int d = 0; d < out->dim; d++) {
         double mean = 0, square = 0;
         for (int i = 0; i < n; i++) mean += list[i].posterior / out->posterior * (double)list[i].value[d];
         for (int i = 0; i < n; i++)
             square += list[i].posterior / out->posterior * pow((double)list[i].value[d] - mean, 2);
-        out->mean[d] = mean;
-        out->sd[d] = sqrt(square);
+        means[d] = mean;
+        sds[d] = sqrt(square);
     }
+    out->mean = means;
+    out->sd = sds;
     return true;
 }
 
@@ -124,27 +127,45 @@ static bool take(const outcome *list, int n, rws_arena *memory, rws_marginal *ou
 
 /* ---- all */
 
-void rws_marginals_release(rws_marginals *m)
+typedef struct {
+    rws_marginals public;
+    rws_arena memory;
+} marginals;
+
+void rws_marginals_free(rws_marginals *m)
 {
-    rws_arena_free(&m->memory);
-    *m = (rws_marginals){0};
+    if (!m) return;
+    rws_arena_free(&((marginals *)m)->memory);
+    free(m);
 }
 
-rws_status rws_marginals_make(const rws_answers *a, bool reports, int most_dim, rws_marginals *out, rws_error *err)
+/* The outcomes, sorted, as marginals. */
+static bool take_all(const outcome *all, int n, marginals *out)
 {
-    outcome *all = malloc((count_outcomes(a, reports) + 1) * sizeof *all);
-    *out = (rws_marginals){0};
-    if (!all) return rws_no_memory(err, "the choices of particles");
-    const int n = collect(a, reports, most_dim, all);
-    int       n_sites = 0;
-    qsort(all, (size_t)n, sizeof *all, by_outcome);
+    int n_sites = 0;
     for (int i = 0; i < n; i++) n_sites += i == 0 || by_site(&all[i - 1], &all[i]) != 0;
-    out->list = RWS_TRY_NEW(&out->memory, rws_marginal, n_sites + 1);
-    bool good = out->list != NULL;
+    rws_marginal *list = RWS_TRY_NEW(&out->memory, rws_marginal, n_sites + 1);
+    bool          good = list != NULL;
+    out->public.list = list;
     for (int i = 0, next; i < n && good; i = next) {
         for (next = i; next < n && by_site(&all[i], &all[next]) == 0;) next++;
-        good = take(all + i, next - i, &out->memory, &out->list[out->n++]);
+        good = take(all + i, next - i, &out->memory, &list[out->public.n++]);
     }
+    return good;
+}
+
+rws_status rws_marginals_new(const rws_answers *a, int most_dim, rws_marginals **out, rws_error *err)
+{
+    RWS_NEED(out, err);
+    *out = NULL;
+    RWS_NEED(a, err);
+    outcome   *all = malloc((count_outcomes(a) + 1) * sizeof *all);
+    marginals *m = calloc(1, sizeof *m);
+    const int  n = all ? collect(a, most_dim, all) : 0;
+    if (all) qsort(all, (size_t)n, sizeof *all, by_outcome);
+    const bool good = all && m && take_all(all, n, m);
     free(all);
+    if (good) *out = &m->public;
+    else rws_marginals_free(m ? &m->public : NULL);
     return good ? RWS_OK : rws_no_memory(err, "the choices of particles");
 }

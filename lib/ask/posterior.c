@@ -157,9 +157,7 @@ uint64_t rws_posterior_iteration(const rws_posterior *p)
 
 bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 {
-    if (!p || !out || i < 0 || i >= p->program.setup.n_fields) return false;
-    *out = p->program.setup.fields[i];
-    return true;
+    return p && rws_program_field(&p->program, i, out);
 }
 
 /* ---- engines */

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from functools import cached_property
 from operator import index
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -15,13 +17,10 @@ from ._rws import Error
 __all__ = ["Answer", "Answers", "Particle", "Sample"]
 
 
-class Asker:
-    def __init__(self, inner: _rws.Posterior, model: Any) -> None:
-        self._inner, self.model = inner, model
-        live.add(self)
+class Questions:
+    """Questions to what has fields and can be asked."""
 
-    def close(self) -> None:
-        self._inner.close()
+    _inner: Union[_rws.Posterior, _rws.Trainer]
 
     def _fields(self, given: Mapping[str, Any]) -> list[Optional[np.ndarray]]:
         fields = self._inner.fields
@@ -79,7 +78,19 @@ class Asker:
 
     def infer(self, *question: Any, test: Optional[int] = None, particles: int = 1000, seed: int = 1, listed: bool = True,
               given: Optional[Mapping[Any, Any]] = None, **fields: Any) -> Answers:
+        """As `Run.infer`; of a `Trainer`, at the present parameters."""
         return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed, given)))
+
+
+class Asker(Questions):
+    _inner: _rws.Posterior
+
+    def __init__(self, inner: _rws.Posterior, model: Any) -> None:
+        self._inner, self.model = inner, model
+        live.add(self)
+
+    def close(self) -> None:
+        self._inner.close()
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))
@@ -162,6 +173,26 @@ class Answers(list[Answer]):
         self.particles = [Particle(p, self) for p in inner["particles"]]
         self.n_particles, self.ess = inner["n_particles"], inner["ess"]
         self.log_evidence, self.exact_log_evidence = inner["log_evidence"], inner["exact_log_evidence"]
+        self._held = inner["held"]  # the answers of the library; in a copy, their text
+
+    def _json(self) -> str:
+        return self._held if isinstance(self._held, str) else _rws.answers_json(self._held, bool(self.particles))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_held": self._json()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of this as the object of JSON that `rws infer --json` and the HTTP API have: answers and, if they were listed, particles
+        ("particles_listed") and marginals. None is a number that is not finite: an impossible log_evidence, for example."""
+        return dict(json.loads(self._json()))
+
+    @cached_property
+    def marginals(self) -> list[dict[str, Any]]:
+        """The distribution of each choice and of each reported number by itself: its "site" or "report", its "visit", how probable a
+        visit is by "posterior" and "guide", and "values", a list of {"value", "posterior", "guide"}, or the posterior's "mean" and
+        "sd" where a choice is no whole number or has more than 256 values."""
+        self._expect_particles()
+        return list(self.to_dict()["marginals"])
 
     def _expect_particles(self) -> None:
         """Refuses a question without particles."""
@@ -186,13 +217,26 @@ class Answers(list[Answer]):
                            f"the reports {', '.join(map(repr, reports)) or 'none'}.")
         return values
 
+    def _described(self, of: Any) -> dict[str, Any]:
+        """The one marginal of a site, of a visit or of a report; {} if several visits or sizes have one each, or none has."""
+        site, visit = of if isinstance(of, tuple) else (of, None)
+        kind = "site" if any(site in p.choices for p in self.particles) else "report"
+        found = [m for m in self.marginals if m.get(kind) == site and visit in (None, m["visit"])]
+        return found[0] if len(found) == 1 else {}
+
     def marginal(self, site: Any) -> dict[Any, float]:
         """The posterior of a choice by its value: {value: probability}, the most probable first. None: the site is not visited.
         ("z", 1) is the second visit to the site "z". A name that is no site may be that of a report."""
         out: dict[Any, float] = {}
-        for p, value in zip(self.particles, self._values(site)):
-            v = _hashable(value)
-            out[v] = out.get(v, 0.0) + p.weight
+        values, known = self._values(site), self._described(site)
+        if "values" in known and known["posterior"] is not None:
+            out = {float(v["value"]): v["posterior"] for v in known["values"]}
+            if any(v is None for v in values):
+                out[None] = 1 - known["posterior"]
+        else:
+            for p, value in zip(self.particles, values):
+                v = _hashable(value)
+                out[v] = out.get(v, 0.0) + p.weight
         return dict(sorted(out.items(), key=lambda kv: -kv[1]))
 
     def mean(self, site: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _rws
-from ._answer import Answers, Asker, Sample
+from ._answer import Answers, Asker, Questions, Sample
 from ._data import Arrays, Described
 from ._figure import Figure, chart
 from ._life import join, live
@@ -115,8 +115,10 @@ class Measures(dict[str, float]):
         super().__init__(values)
 
 
-class Trainer:
+class Trainer(Questions):
     """A model in training. Most people call `train`; a trainer is for loops of one's own."""
+
+    _inner: _rws.Trainer
 
     def __init__(self, model: ModelLike, data: Any = None, test: Any = None, *, out: Optional[PathLike] = None,
                  order: str = "shuffled", test_share: float = 0.0, test_last: bool = False, **config: Any) -> None:
@@ -212,10 +214,6 @@ class Trainer:
         for name, a in arrays.items():
             self._inner.set_param(name, np.ascontiguousarray(a))
 
-    def infer(self, *question: Any, **fields: Any) -> Answers:
-        """As `Run.infer`, at the present parameters."""
-        return self._posterior().infer(*question, **fields)
-
     def _posterior(self) -> Asker:
         return Asker(_rws.Posterior(self._inner), self.model)
 
@@ -224,9 +222,7 @@ class Trainer:
         and returns the choices that the guide takes instead of drawing them, {"z": 1, ("z", 2): 0}, or None. They take the place of
         labels. give(None) ends it. An exception of f is raised at once: the iteration does not count, and
         parameters and checkpoint stay as they were before it."""
-        asker = self._posterior()
-        declared = asker._inner.fields
-        asker.close()
+        declared = self._inner.fields
 
         def giver(iteration: int, datum: int, arrays: list[np.ndarray]) -> list[tuple[str, int, np.ndarray]]:
             fields = {}
@@ -234,9 +230,9 @@ class Trainer:
                 x = x.reshape(-1)
                 n = int(np.nan_to_num(x[0])) if most else 0
                 fields[name] = x[1:1 + n * item].reshape(n, item) if most else x
-            return Asker.listed(f(iteration, datum, fields) if f else None)
+            return self.listed(f(iteration, datum, fields) if f else None)
 
-        self._inner.give(None if f is None else giver, [dim for _, dim, _, _, _ in declared])
+        self._inner.give(None if f is None else giver)
 
     def stop(self) -> None:
         """Ends `train` after the present iteration; for callbacks and other threads."""

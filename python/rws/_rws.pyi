@@ -474,7 +474,7 @@ class Trainer:
         """Trains to the end; False: stopped."""
     def stop(self) -> None:
         """Ends train after the present iteration."""
-    def give(self, f: Optional[Callable[[int, int, list[np.ndarray]], Any]], sizes: list[int]) -> None:
+    def give(self, f: Optional[Callable[[int, int, list[np.ndarray]], Any]]) -> None:
         """Gives choices to training."""
     def params(self) -> list[tuple[str, str, np.ndarray]]:
         """Name, group and numbers of each parameter."""
@@ -495,6 +495,9 @@ class Trainer:
     @property
     def config(self) -> dict[str, Any]:
         """The configuration, with all defaults."""
+    @property
+    def fields(self) -> list[tuple[str, int, bool, int, int]]:
+        """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
     @property
     def remarks(self) -> str:
         """What a user should know about the run's folder; "" for nothing."""
@@ -534,6 +537,8 @@ class Program:
 class Scope:
     """Whether the parameters and layers of a setup can still be used."""
 
+def answers_json(held: Any, listed: bool) -> str:
+    """Answers as a JSON text."""
 def results(paths: list[str], conditions: list[str]) -> list[dict[str, Any]]:
     """What the stores of runs say."""
 def tables() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:

@@ -1,6 +1,8 @@
 /* answer.c - questions from Python, and reports, choices and answers to Python. Trainers and posteriors share them. */
 #include "rwspy.h"
 
+#include <limits.h>
+
 PyObject *rwspy_reported(const rws_reported *r, int n)
 {
     PyObject *list = PyList_New(n);
@@ -26,8 +28,52 @@ PyObject *rwspy_choices_object(const rws_choice *c, int n)
     return list;
 }
 
-PyObject *rwspy_answers_object(const rws_answers *a)
+static const char held_answers[] = "rws_answers";
+
+static void free_answers(PyObject *capsule)
 {
+    rws_answers_free(PyCapsule_GetPointer(capsule, held_answers));
+}
+
+/* _answers_json(held, listed) */
+static PyObject *answers_json(PyObject *unused, PyObject *args)
+{
+    PyObject *capsule, *r = NULL;
+    int       listed;
+    char     *text;
+    rws_error err = {{0}};
+    (void)unused;
+    if (!PyArg_ParseTuple(args, "Op", &capsule, &listed)) return NULL;
+    const rws_answers *a = PyCapsule_GetPointer(capsule, held_answers);
+    const int          most = listed ? INT_MAX : 0;
+    if (!a) return NULL;
+    const rws_status status = rws_answers_json(a, &(rws_answers_parts){INT_MAX, most, most}, &text, &err);
+    if (status == RWS_OK) r = PyUnicode_FromString(text);
+    else rwspy_raise(NULL, status, &err);
+    if (status == RWS_OK) free(text);
+    return r;
+}
+
+PyMethodDef rwspy_answer_functions[] = {
+    {"answers_json", answers_json, METH_VARARGS, "answers_json(held, listed)\n\nAnswers as a JSON text."},
+    {0},
+};
+
+PyObject *rwspy_fields_append(PyObject *list, const rws_field *f)
+{
+    PyObject *entry = Py_BuildValue("(siOii)", f->name, f->dim, f->label ? Py_True : Py_False, f->item, f->most);
+    if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
+    Py_XDECREF(entry);
+    return list;
+}
+
+PyObject *rwspy_answers_object(rws_answers *a)
+{
+    PyObject *held = PyCapsule_New(a, held_answers, free_answers);
+    if (!held) {
+        rws_answers_free(a);
+        return NULL;
+    }
     PyObject *answers = PyList_New(a->n), *particles = PyList_New(a->n_weighted);
     for (int i = 0; answers && i < a->n; i++) {
         PyObject *reports = rwspy_reported(a->list[i].reports, a->list[i].n_reports);
@@ -46,9 +92,10 @@ PyObject *rwspy_answers_object(const rws_answers *a)
         else Py_CLEAR(particles);
     }
     if (answers && particles)
-        return Py_BuildValue("{s:N,s:N,s:i,s:d,s:d,s:d}", "answers", answers, "particles", particles, "n_particles",
-                             a->n_particles, "ess", a->ess, "log_evidence", a->log_evidence, "exact_log_evidence",
-                             a->exact_log_evidence);
+        return Py_BuildValue("{s:N,s:N,s:N,s:i,s:d,s:d,s:d}", "held", held, "answers", answers, "particles", particles,
+                             "n_particles", a->n_particles, "ess", a->ess, "log_evidence", a->log_evidence,
+                             "exact_log_evidence", a->exact_log_evidence);
+    Py_DECREF(held);
     Py_XDECREF(answers);
     Py_XDECREF(particles);
     return NULL;

@@ -57,7 +57,8 @@ PyMODINIT_FUNC PyInit__rws(void)
         !add_exception(m, &rwspy_Abandoned, "Abandoned", PyExc_BaseException,
                        "Raised in a program whose pass has failed elsewhere, so that it ends. Let it pass."))
         goto fail;
-    if (PyModule_AddFunctions(m, rwspy_result_functions) != 0 || PyModule_AddFunctions(m, rwspy_rank_functions) != 0)
+    if (PyModule_AddFunctions(m, rwspy_answer_functions) != 0 ||
+        PyModule_AddFunctions(m, rwspy_result_functions) != 0 || PyModule_AddFunctions(m, rwspy_rank_functions) != 0)
         goto fail;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyType_Ready(types[i].type) != 0 || PyModule_AddObjectRef(m, types[i].name, (PyObject *)types[i].type) != 0)

@@ -106,9 +106,8 @@ static PyObject *posterior_ask(PyObject *self, PyObject *args)
     if (posterior_begin(o)) {
         const rws_status status = rws_posterior_ask(o->p, &a.q, &answers, &err);
         posterior_end(o);
-        if (!PyErr_Occurred())
-            r = status == RWS_OK ? rwspy_answers_object(answers) : rwspy_raise(o->program, status, &err);
-        rws_answers_free(answers);
+        if (PyErr_Occurred()) rws_answers_free(answers);
+        else r = status == RWS_OK ? rwspy_answers_object(answers) : rwspy_raise(o->program, status, &err);
     }
     rwspy_question_release(&a);
     return r;
@@ -184,11 +183,7 @@ static PyObject *posterior_get(PyObject *self, void *what)
     if (*(const char *)what == 'c') return rwspy_config_object(rws_posterior_config(o->p));
     PyObject *list = PyList_New(0);
     rws_field f;
-    for (int i = 0; list && rws_posterior_field(o->p, i, &f); i++) {
-        PyObject *entry = Py_BuildValue("(siOii)", f.name, f.dim, f.label ? Py_True : Py_False, f.item, f.most);
-        if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
-        Py_XDECREF(entry);
-    }
+    for (int i = 0; list && rws_posterior_field(o->p, i, &f); i++) list = rwspy_fields_append(list, &f);
     return list;
 }
 

@@ -362,7 +362,8 @@ typedef struct {
 bool rwspy_question_read(PyObject *args, py_question *a);
 void rwspy_question_release(py_question *a);
 
-PyObject *rwspy_answers_object(const rws_answers *a);
+PyObject *rwspy_fields_append(PyObject *list, const rws_field *f); /* the list; NULL: an exception */
+PyObject *rwspy_answers_object(rws_answers *a);                    /* takes the answers, also after a failure */
 PyObject *rwspy_reported(const rws_reported *r, int n);
 
 /* A posterior at the present parameters of a Trainer, and the trainer's program (borrowed; NULL for a model in C). NULL with
@@ -370,7 +371,7 @@ PyObject *rwspy_reported(const rws_reported *r, int n);
 rws_posterior  *rwspy_trainer_posterior(PyObject *trainer);
 program_object *rwspy_trainer_program(PyObject *trainer);
 
-extern PyMethodDef rwspy_result_functions[], rwspy_rank_functions[]; /* of the module */
+extern PyMethodDef rwspy_answer_functions[], rwspy_result_functions[], rwspy_rank_functions[]; /* of the module */
 
 /* ---- exceptions and helpers (module.c) */
 

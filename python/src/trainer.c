@@ -22,7 +22,6 @@ typedef struct {
     PyObject                  *stopping, *progress, *evaluated; /* callbacks of train */
     PyObject                  *exception;                       /* the first one that a callback raised */
     PyObject                  *giver;                           /* the function that gives choices to training */
-    PyObject                  *sizes;                           /* numbers of each field, a list for the giver */
     struct given              *given;                           /* what the giver gave in the present iteration */
     PyObject                  *weak;
 } trainer_object;
@@ -153,7 +152,6 @@ static void trainer_free(PyObject *self)
     Py_XDECREF(o->exception);
     forget_given(o);
     Py_XDECREF(o->giver);
-    Py_XDECREF(o->sizes);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -337,12 +335,12 @@ static PyObject *trainer_request_stop(PyObject *self, PyObject *unused)
 
 static PyObject *fields_list(const trainer_object *o, const float *const *fields)
 {
-    const Py_ssize_t n = PyList_GET_SIZE(o->sizes);
-    PyObject        *list = PyList_New(n);
-    for (Py_ssize_t i = 0; list && i < n; i++) {
-        PyObject *array = rwspy_array(fields[i], 1, PyLong_AsLong(PyList_GET_ITEM(o->sizes, i)));
-        if (array) PyList_SET_ITEM(list, i, array);
-        else Py_CLEAR(list);
+    PyObject *list = PyList_New(0);
+    rws_field f;
+    for (int i = 0; list && rws_trainer_field(o->t, i, &f); i++) {
+        PyObject *array = rwspy_array(fields[i], 1, f.dim);
+        if (!array || PyList_Append(list, array) != 0) Py_CLEAR(list);
+        Py_XDECREF(array);
     }
     return list;
 }
@@ -374,20 +372,17 @@ static int on_give(void *context, uint64_t iteration, int datum, const float *co
     return n;
 }
 
-/* give(function or None, [numbers of each field]): function(iteration, datum, fields) returns [(site, visit, numbers), …] */
+/* give(function or None): function(iteration, datum, fields) returns [(site, visit, numbers), …] */
 static PyObject *trainer_give(PyObject *self, PyObject *args)
 {
     trainer_object *o = (trainer_object *)self;
-    PyObject       *f, *sizes;
+    PyObject       *f;
     rws_error       err = {{0}};
     bool            before;
-    if (!PyArg_ParseTuple(args, "OO!", &f, &PyList_Type, &sizes) || !trainer_begin(o, &before)) return NULL;
+    if (!PyArg_ParseTuple(args, "O", &f) || !trainer_begin(o, &before)) return NULL;
     const rws_status status = rws_trainer_give(o->t, f == Py_None ? NULL : on_give, o, &err);
     trainer_end(o, before);
-    if (status == RWS_OK) {
-        Py_XSETREF(o->giver, Py_NewRef(f));
-        Py_XSETREF(o->sizes, Py_NewRef(sizes));
-    }
+    if (status == RWS_OK) Py_XSETREF(o->giver, Py_NewRef(f));
     return ended(o, status, &err);
 }
 
@@ -468,8 +463,8 @@ static PyObject *trainer_ask(PyObject *self, PyObject *args)
     if (trainer_begin(o, &before)) {
         const rws_status status = rws_trainer_ask(o->t, &a.q, &answers, &err);
         trainer_end(o, before);
-        if (!PyErr_Occurred()) r = status == RWS_OK ? rwspy_answers_object(answers) : ended(o, status, &err);
-        rws_answers_free(answers);
+        if (PyErr_Occurred()) rws_answers_free(answers);
+        else r = status == RWS_OK ? rwspy_answers_object(answers) : ended(o, status, &err);
     }
     rwspy_question_release(&a);
     return r;
@@ -504,8 +499,12 @@ static PyObject *trainer_get(PyObject *self, void *what)
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
     case 'l': return Py_BuildValue("z", rws_trainer_unlearned(o->t));
     case 'r': return rwspy_text(rws_trainer_remarks(o->t));
-    default: return rwspy_config_object(rws_trainer_config(o->t));
+    case 'c': return rwspy_config_object(rws_trainer_config(o->t));
     }
+    PyObject *list = PyList_New(0);
+    rws_field f;
+    for (int i = 0; list && rws_trainer_field(o->t, i, &f); i++) list = rwspy_fields_append(list, &f);
+    return list;
 }
 
 static PyMethodDef trainer_methods[] = {
@@ -516,7 +515,7 @@ static PyMethodDef trainer_methods[] = {
     {"train", trainer_train, METH_VARARGS,
      "train(stop, progress, evaluated, save_every)\n\nTrains to the end; False: stopped."},
     {"stop", trainer_request_stop, METH_NOARGS, "stop()\n\nEnds train after the present iteration."},
-    {"give", trainer_give, METH_VARARGS, "give(f, sizes)\n\nGives choices to training."},
+    {"give", trainer_give, METH_VARARGS, "give(f)\n\nGives choices to training."},
     {"params", trainer_params, METH_NOARGS, "params()\n\nName, group and numbers of each parameter."},
     {"set_param", trainer_set_param, METH_VARARGS, "set_param(name, values)\n\nWrites a parameter."},
     {"gradient", trainer_gradient, METH_VARARGS,
@@ -530,6 +529,8 @@ static PyGetSetDef trainer_members[] = {
     {"iteration", trainer_get, NULL, "How many iterations are done.", "i"},
     {"seconds", trainer_get, NULL, "Seconds of training so far.", "s"},
     {"config", trainer_get, NULL, "The configuration, with all defaults.", "c"},
+    {"fields", trainer_get, NULL,
+     "Name, numbers, whether it is a label, numbers of an item and most items of each field.", "f"},
     {"remarks", trainer_get, NULL, "What a user should know about the run's folder; \"\" for nothing.", "r"},
     {"unlearned", trainer_get, NULL, "A parameter whose gradient has always been zero; None.", "l"},
     {"unvisited", trainer_get, NULL, "A site of labels or gradients that no particle has visited; None.", "u"},

@@ -1,6 +1,7 @@
 """What users do in a notebook: stop and go on, look at closed runs, give data and parameters of the wrong kind."""
 
 import gc
+import json
 import pickle
 import signal
 import tempfile
@@ -12,6 +13,7 @@ import weakref
 import numpy as np
 
 import rws
+from rws._program import call
 from toys import Mixture, Steps, clusters, walks
 
 
@@ -94,6 +96,63 @@ class Answers(unittest.TestCase):
                 answers.marginal(wrong)
         with self.assertRaisesRegex(TypeError, "rws.open"):
             pickle.dumps(run)
+
+    def test_a_dict_is_what_the_program_prints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = rws.train("gmm", iterations=20, seed=3, out=f"{folder}/run", progress=False)
+            answers = run.infer(x=3.5, particles=200, seed=5)
+            printed = json.loads(call("infer", f"{folder}/run", "3.5", "-k", "200", "--seed", "5", "--top", "0", "--choices", "--marginals",
+                                      "--json"))
+            del printed["asked"]
+            self.assertEqual(answers.to_dict(), printed)
+            self.assertEqual(answers.marginals, printed["marginals"])
+            z = printed["marginals"][0]
+            self.assertEqual(answers.marginal("z"), {v["value"]: v["posterior"] for v in z["values"]})
+            self.assertEqual([p.weight for p in answers.particles], [p["weight"] for p in printed["particles_listed"]])
+            unlisted = run.infer(x=3.5, particles=200, seed=5, listed=False)
+            self.assertEqual(unlisted.to_dict(), {k: v for k, v in printed.items() if k not in ("marginals", "particles_listed")})
+            copy = pickle.loads(pickle.dumps(answers))
+            self.assertEqual((copy.to_dict(), copy.marginals, copy.mean("z")), (answers.to_dict(), answers.marginals, answers.mean("z")))
+
+    def test_marginals_are_those_of_the_particles(self):
+        class Both(Mixture):
+            def model(self, p):
+                z = p.categorical("z", self.prior)
+                p.normal("x", p.normal("a", 4 * z, 1), 1)
+
+            def guide(self, p):
+                x = p.observed("x")
+                p.categorical("z", self.net(x))
+                p.normal("a", x, 1)
+
+        answers = rws.train(Both(), clusters(), iterations=20, progress=False).infer(x=2.1, particles=500)
+        a, z = answers.marginals
+        self.assertEqual((a["site"], z["site"]), ("a", "z"))
+        w, values = (np.array(v) for v in zip(*((p.weight, p.choices["a"]) for p in answers.particles)))
+        self.assertAlmostEqual(a["mean"][0], answers.mean("a"), places=12)
+        self.assertAlmostEqual(a["sd"][0], np.sqrt((w * (values - w @ values) ** 2).sum()), places=6)
+        for v in z["values"]:
+            having = [p for p in answers.particles if p.choices["z"] == v["value"]]
+            self.assertAlmostEqual(v["posterior"], sum(p.weight for p in having), places=12)
+            self.assertAlmostEqual(v["guide"], sum(p.count for p in having) / 500, places=12)
+
+    def test_asking_a_trainer_sets_no_model_up(self):
+        calls = []
+
+        class Counted(Mixture):
+            def setup(self, s):
+                calls.append(1)
+                super().setup(s)
+
+        t = rws.Trainer(Counted(), clusters(), iterations=10)
+        n = len(calls)
+        first = t.infer(x=2.1, particles=100)
+        self.assertEqual(t.infer(x=2.1, particles=100).log_evidence, first.log_evidence)
+        t.give(lambda iteration, datum, fields: {"z": 0})
+        t.step()
+        self.assertNotEqual(t.infer(x=2.1, particles=100).log_evidence, first.log_evidence)
+        self.assertEqual(len(calls), n)
+        self.assertEqual(rws.Run(t).infer(x=2.1, particles=100).to_dict(), t.infer(x=2.1, particles=100).to_dict())
 
     def test_questions(self):
         run = rws.train(Mixture(), clusters(300), iterations=5, progress=False)

@@ -130,12 +130,12 @@ def check(program, folder_of_grammars, grammar, core, sentence):
     model.double()
     worst, n, x = 0.0, 0, sentence.split()
     for tree in answer["answers"]:
-        if tree["truncated"] or not tree["posterior"]:
+        if tree["reports"]["truncated"] or not tree["posterior"]:
             continue  # not whole, or too improbable for a number
         log_w = math.log(tree["posterior"]) - math.log(tree["guide"]) + answer["log_evidence"]
         with torch.no_grad():
-            log_p, log_q = model.log_probabilities(x, parse(tree["tree"]), core == "sequential")
-        told = log_p - distance(x, tree["sentence"].split()) ** 2 - log_w
+            log_p, log_q = model.log_probabilities(x, parse(tree["reports"]["tree"]), core == "sequential")
+        told = log_p - distance(x, tree["reports"]["sentence"].split()) ** 2 - log_w
         worst, n = max(worst, abs(told - log_q) / max(1, abs(log_q))), n + 1
     print(f"{grammar}, {core}: {n} trees, the largest relative difference of log q is {worst:.2g}")
     return n >= 20 and worst <= 1e-5

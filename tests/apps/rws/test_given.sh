@@ -13,9 +13,9 @@ cp out free
 gives 0 "a question with a given choice" infer toy --test 0 --choices --json --given colour=1
 [ "$(grep -o '"given": *\[[^]]*\]' out | grep -c '"site": *"colour"')" = 1 ]
 report $? "says what is given"
-[ "$(grep -o '"site": *"colour", *"visit": *0, *"value": *1.0, *"given": *true' out | wc -l)" = "$(grep -o '"weight"' out | wc -l)" ]
+[ "$(sed 's/.*"particles_listed"//' out | grep -o '"site":"colour","visit":0,"value":1}' | wc -l)" = "$(grep -o '"weight"' out | wc -l)" ]
 report $? "and every particle has it"
-! grep -q '"value": *[02].0, *"given"' out && grep -q '"log_q_given"' out && ! grep -q '"log_q_given"' free
+grep -q '"log_given"' out && ! grep -q '"log_given"' free
 report $? "with the guide's density of it"
 gives 0 "the visit is given behind a colon, several numbers have blanks between them" infer toy --test 0 --choices \
     --given split=1,split:1=0 --given 'leaf=0.5 -1'

@@ -32,7 +32,7 @@ a = json.load(open("out"))
 with open("want", "w") as f:
     for site in "car", "jam":
         for value in 0, 1:
-            w = sum(p["weight"] for p in a["choices"] for c in p["choices"] if (c["site"], c["value"]) == (site, value))
+            w = sum(p["weight"] for p in a["particles_listed"] for c in p["choices"] if (c["site"], c["value"]) == (site, value))
             print(site, value, round(w, 6), file=f)'
 gives 0 "each choice by itself" infer run "6 27" --marginals --json
 python3 -c 'import json

@@ -1,5 +1,5 @@
 /* test_request.c - the parts of rws serve that need no socket: text as JSON, thinned curves, paths, hosts, tokens, news. */
-#include "serve/buffer.h"
+#include "base/buffer.h"
 #include "serve/changes.h"
 #include "serve/request.h"
 #include "serve/downsample.h"

@@ -126,6 +126,8 @@ static void posteriors_refuse_null(void **unused)
     rws_samples       *samples;
     rws_score          score;
     rws_field          field;
+    rws_marginals     *marginals;
+    char              *text;
     const rws_question question = {.n_particles = 2}, given = {.n_particles = 2, .n_given = 1};
     const rws_choice   nameless = {.dim = 1}, no_value = {.site = "z", .dim = 1};
     REFUSED(rws_posterior_open(NULL, NULL, NULL, &out, &err));
@@ -135,6 +137,14 @@ static void posteriors_refuse_null(void **unused)
     RETURNS(rws_posterior_free(NULL));
     HOLDS(!rws_posterior_config(NULL) && !rws_posterior_model(NULL) && rws_posterior_iteration(NULL) == 0);
     HOLDS(!rws_posterior_field(NULL, 0, &field) && !rws_posterior_field(p, 0, NULL));
+    HOLDS(!rws_trainer_field(NULL, 0, &field) && !rws_trainer_field(t, 0, NULL) && !rws_trainer_field(t, -1, &field));
+    HOLDS(rws_trainer_field(t, 0, &field) && strcmp(field.name, "x") == 0 && !rws_trainer_field(t, 1, &field));
+    REFUSED(rws_marginals_new(NULL, 1, &marginals, &err));
+    REFUSED(rws_marginals_new(&(rws_answers){0}, 1, NULL, &err));
+    REFUSED(rws_answers_json(NULL, &(rws_answers_parts){0}, &text, &err));
+    REFUSED(rws_answers_json(&(rws_answers){0}, NULL, &text, &err));
+    REFUSED(rws_answers_json(&(rws_answers){0}, &(rws_answers_parts){0}, NULL, &err));
+    RETURNS(rws_marginals_free(NULL));
     REFUSED(rws_posterior_ask(NULL, &question, &answers, &err));
     REFUSED(rws_posterior_ask(p, NULL, &answers, &err));
     REFUSED(rws_posterior_ask(p, &question, NULL, &err));

@@ -5,8 +5,8 @@
  *
  *     catalogue, answers -> [buffer] -> reply
  */
-#ifndef RWS_SERVE_BUFFER_H
-#define RWS_SERVE_BUFFER_H
+#ifndef RWS_BASE_BUFFER_H
+#define RWS_BASE_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,12 +42,16 @@ void rws_buffer_text(rws_buffer *b, const char *text);
 
 /* A number with up to 9 digits, whole numbers with all of theirs; null if it is NaN or infinite. */
 void rws_buffer_number(rws_buffer *b, double value);
+
+/* A number with as many digits as it takes to read back the same one; null if it is NaN or infinite. */
+void rws_buffer_exact(rws_buffer *b, double value);
 void rws_buffer_numbers(rws_buffer *b, const double *values, int n); /* as an array */
 void rws_buffer_true(rws_buffer *b, bool value);
 
 /* A key with its value. */
 void rws_buffer_key_text(rws_buffer *b, const char *key, const char *text);
 void rws_buffer_key_number(rws_buffer *b, const char *key, double value);
+void rws_buffer_key_exact(rws_buffer *b, const char *key, double value);
 void rws_buffer_key_true(rws_buffer *b, const char *key, bool value);
 
 /* A text of a configuration: a number if it reads like one, true, false or a text. A seed keeps all digits. */

@@ -1,16 +1,13 @@
-#include "serve/answer.h"
+#include "ask/answers_json.h"
 
-#include "ask/marginal.h"
+#include "base/error.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_MOMENTS = 8 /* of a choice; a picture or a code has more */, MOST_PARTICLES = 1000 };
-
 /* ---- values */
 
-/* rws_buffer_number has 9 digits, as many as a float needs to be read back without a loss. */
 static void write_value(rws_buffer *b, const float *value, int dim)
 {
     if (dim == 1) {
@@ -58,7 +55,7 @@ static void write_reports(rws_buffer *b, const rws_reported *list, int n)
     rws_buffer_close(b, '}');
 }
 
-static void write_choices(rws_buffer *b, const rws_choice *list, int n)
+void rws_choices_write(const rws_choice *list, int n, rws_buffer *b)
 {
     rws_buffer_open(b, '[');
     for (int i = 0; i < n; i++) {
@@ -81,100 +78,124 @@ static void write_values(const rws_marginal *m, rws_buffer *b)
     for (int i = 0; i < m->n_values; i++) {
         rws_buffer_open(b, '{');
         rws_buffer_key_number(b, "value", m->values[i].value);
-        rws_buffer_key_number(b, "posterior", m->values[i].posterior);
-        rws_buffer_key_number(b, "guide", m->values[i].guide);
+        rws_buffer_key_exact(b, "posterior", m->values[i].posterior);
+        rws_buffer_key_exact(b, "guide", m->values[i].guide);
         rws_buffer_close(b, '}');
     }
+    rws_buffer_close(b, ']');
+}
+
+static void write_moments(const char *key, const double *numbers, int n, rws_buffer *b)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_open(b, '[');
+    for (int i = 0; i < n; i++) rws_buffer_exact(b, numbers[i]);
     rws_buffer_close(b, ']');
 }
 
 static void write_marginal(const rws_marginal *m, rws_buffer *b)
 {
     rws_buffer_open(b, '{');
-    rws_buffer_key(b, m->report ? "report" : "site");
-    rws_buffer_text(b, m->name);
+    rws_buffer_key_text(b, m->report ? "report" : "site", m->name);
     rws_buffer_key_number(b, "visit", m->visit);
-    rws_buffer_key_number(b, "posterior", m->posterior);
-    rws_buffer_key_number(b, "guide", m->guide);
+    rws_buffer_key_exact(b, "posterior", m->posterior);
+    rws_buffer_key_exact(b, "guide", m->guide);
     if (m->values) write_values(m, b);
     else {
-        rws_buffer_key(b, "mean");
-        rws_buffer_numbers(b, m->mean, m->dim);
-        rws_buffer_key(b, "sd");
-        rws_buffer_numbers(b, m->sd, m->dim);
+        write_moments("mean", m->mean, m->dim, b);
+        write_moments("sd", m->sd, m->dim, b);
     }
     rws_buffer_close(b, '}');
 }
 
-static void write_marginals(const rws_answers *a, rws_buffer *b)
+static void write_marginals(const rws_answers *a, int most_dim, rws_buffer *b)
 {
-    rws_marginals all;
-    rws_error     err;
-    if (rws_marginals_make(a, true, MOST_MOMENTS, &all, &err) != RWS_OK) b->starved = true;
+    rws_marginals *all;
+    rws_error      err;
+    if (rws_marginals_new(a, most_dim, &all, &err) != RWS_OK) b->starved = true;
     rws_buffer_key(b, "marginals");
     rws_buffer_open(b, '[');
-    for (int i = 0; i < all.n; i++) write_marginal(&all.list[i], b);
+    for (int i = 0; all && i < all->n; i++) write_marginal(&all->list[i], b);
     rws_buffer_close(b, ']');
-    rws_marginals_release(&all);
+    rws_marginals_free(all);
 }
 
 /* ---- answers */
 
-static int by_weight(const void *a, const void *b)
+static bool has_given(const rws_answers *a)
 {
-    const rws_weighted *const *x = a, *const *y = b;
-    if ((*x)->weight != (*y)->weight) return (*x)->weight < (*y)->weight ? 1 : -1;
-    return *x < *y ? -1 : *x > *y;
+    for (int i = 0; i < a->n_weighted; i++)
+        for (int k = 0; k < a->particles[i].n_choices; k++)
+            if (a->particles[i].choices[k].given) return true;
+    return false;
 }
 
-static void write_particles(const rws_answers *a, bool given, rws_buffer *b)
+static void write_particles(const rws_answers *a, int n, rws_buffer *b)
 {
-    const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
-    if (!list) b->starved = true;
+    const bool given = has_given(a);
     rws_buffer_key(b, "particles_listed");
     rws_buffer_open(b, '[');
-    for (int i = 0; i < a->n_weighted && list; i++) list[i] = &a->particles[i];
-    if (list) qsort(list, (size_t)a->n_weighted, sizeof *list, by_weight);
-    for (int i = 0; i < a->n_weighted && i < MOST_PARTICLES && list; i++) {
+    for (int i = 0; i < n && i < a->n_weighted; i++) {
+        const rws_weighted *w = &a->particles[i];
         rws_buffer_open(b, '{');
-        rws_buffer_key_number(b, "weight", list[i]->weight);
-        rws_buffer_key_number(b, "count", list[i]->count);
-        rws_buffer_key_number(b, "answer", list[i]->answer);
-        rws_buffer_key_number(b, "log_p", list[i]->log_p);
-        rws_buffer_key_number(b, "log_q", list[i]->log_q);
-        if (given) rws_buffer_key_number(b, "log_given", list[i]->log_given);
+        rws_buffer_key_exact(b, "weight", w->weight);
+        rws_buffer_key_number(b, "count", w->count);
+        rws_buffer_key_number(b, "answer", w->answer);
+        rws_buffer_key_exact(b, "log_p", w->log_p);
+        rws_buffer_key_exact(b, "log_q", w->log_q);
+        if (given) rws_buffer_key_exact(b, "log_given", w->log_given);
         rws_buffer_key(b, "choices");
-        write_choices(b, list[i]->choices, list[i]->n_choices);
+        rws_choices_write(w->choices, w->n_choices, b);
         rws_buffer_close(b, '}');
     }
     rws_buffer_close(b, ']');
-    free(list);
 }
 
-void rws_answer_write(const rws_answers *a, const rws_body *posed, rws_buffer *out)
+/* An exact number that the model cannot compute has no key; null means that the datum is impossible. */
+static void write_known(const char *key, double value, rws_buffer *b)
 {
-    rws_buffer_open(out, '{');
+    if (!isnan(value)) rws_buffer_key_exact(b, key, value);
+}
+
+static void write_answer(const rws_answer *a, rws_buffer *b)
+{
+    rws_buffer_open(b, '{');
+    rws_buffer_key_exact(b, "posterior", a->posterior);
+    write_known("exact", a->exact, b);
+    rws_buffer_key_exact(b, "guide", a->guide);
+    rws_buffer_key(b, "reports");
+    write_reports(b, a->reports, a->n_reports);
+    rws_buffer_close(b, '}');
+}
+
+void rws_answers_write(const rws_answers *a, const rws_answers_parts *parts, rws_buffer *out)
+{
     rws_buffer_key_number(out, "particles", a->n_particles);
-    rws_buffer_key_number(out, "ess", a->ess);
-    rws_buffer_key_number(out, "log_evidence", a->log_evidence);
-    /* An exact number that the model cannot compute has no key; null means that the datum is impossible. */
-    if (!isnan(a->exact_log_evidence)) rws_buffer_key_number(out, "exact_log_evidence", a->exact_log_evidence);
+    rws_buffer_key_exact(out, "ess", a->ess);
+    rws_buffer_key_exact(out, "log_evidence", a->log_evidence);
+    write_known("exact_log_evidence", a->exact_log_evidence, out);
     rws_buffer_key_number(out, "n_answers", a->n);
     rws_buffer_key(out, "answers");
     rws_buffer_open(out, '[');
-    for (int i = 0; i < a->n && i < posed->top; i++) {
-        rws_buffer_open(out, '{');
-        rws_buffer_key_number(out, "posterior", a->list[i].posterior);
-        if (!isnan(a->list[i].exact)) rws_buffer_key_number(out, "exact", a->list[i].exact);
-        rws_buffer_key_number(out, "guide", a->list[i].guide);
-        rws_buffer_key(out, "reports");
-        write_reports(out, a->list[i].reports, a->list[i].n_reports);
-        rws_buffer_close(out, '}');
-    }
+    for (int i = 0; i < a->n && i < parts->answers; i++) write_answer(&a->list[i], out);
     rws_buffer_close(out, ']');
-    if (posed->marginals) write_marginals(a, out);
-    if (posed->listed) write_particles(a, posed->n_choices > 0, out);
-    rws_buffer_close(out, '}');
+    if (parts->marginals > 0) write_marginals(a, parts->marginals, out);
+    if (parts->particles > 0) write_particles(a, parts->particles, out);
+}
+
+rws_status rws_answers_json(const rws_answers *a, const rws_answers_parts *parts, char **out, rws_error *err)
+{
+    rws_buffer b = {0};
+    RWS_NEED(out, err);
+    *out = NULL;
+    RWS_NEED(a, err);
+    RWS_NEED(parts, err);
+    rws_buffer_open(&b, '{');
+    rws_answers_write(a, parts, &b);
+    rws_buffer_close(&b, '}');
+    if (!b.starved) *out = strdup(b.bytes);
+    rws_buffer_release(&b);
+    return *out ? RWS_OK : rws_no_memory(err, "answers as JSON");
 }
 
 void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out)
@@ -195,7 +216,7 @@ void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices,
     rws_buffer_close(out, '}');
     if (choices) {
         rws_buffer_key(out, "choices");
-        write_choices(out, s->choices, s->n_choices);
+        rws_choices_write(s->choices, s->n_choices, out);
     }
     rws_buffer_close(out, '}');
 }

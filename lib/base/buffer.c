@@ -1,4 +1,4 @@
-#include "serve/buffer.h"
+#include "base/buffer.h"
 
 #include "base/utf8.h"
 
@@ -139,12 +139,31 @@ static void add_whole(rws_buffer *b, double value)
     rws_buffer_add(b, at, (size_t)(digits + sizeof digits - at));
 }
 
+/* A locale of the program that uses the library may have a comma where JSON has a point. */
+static void add_decimal(rws_buffer *b, int digits, double value)
+{
+    const size_t from = b->n;
+    rws_buffer_print(b, "%.*g", digits, value);
+    char *comma = b->n > from ? strchr(b->bytes + from, ',') : NULL;
+    if (comma) *comma = '.';
+}
+
 void rws_buffer_number(rws_buffer *b, double value)
 {
     comma(b);
     if (!isfinite(value)) rws_buffer_add(b, "null", 4);
     else if (fabs(value) < 1e15 && value == floor(value)) add_whole(b, value);
-    else rws_buffer_print(b, "%.9g", value);
+    else add_decimal(b, 9, value);
+}
+
+void rws_buffer_exact(rws_buffer *b, double value)
+{
+    char text[32];
+    comma(b);
+    snprintf(text, sizeof text, "%.15g", value);
+    if (!isfinite(value)) rws_buffer_add(b, "null", 4);
+    else if (fabs(value) < 1e15 && value == floor(value)) add_whole(b, value);
+    else add_decimal(b, strtod(text, NULL) == value ? 15 : 17, value);
 }
 
 void rws_buffer_numbers(rws_buffer *b, const double *values, int n)
@@ -170,6 +189,12 @@ void rws_buffer_key_number(rws_buffer *b, const char *key, double value)
 {
     rws_buffer_key(b, key);
     rws_buffer_number(b, value);
+}
+
+void rws_buffer_key_exact(rws_buffer *b, const char *key, double value)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_exact(b, value);
 }
 
 void rws_buffer_key_true(rws_buffer *b, const char *key, bool value)
