@@ -73,7 +73,7 @@ const char *rws_version(void);
 /* How a function ended. Every status but RWS_OK comes with a sentence in an rws_error. */
 typedef enum {
     RWS_OK = 0,
-    RWS_BROKEN = 1,    /* the numbers broke: a NaN, or every particle of every datum of an iteration impossible */
+    RWS_BROKEN = 1,    /* a numerical failure: a NaN, or every particle of every datum of an iteration impossible */
     RWS_BAD_INPUT = 2, /* a mistake of the user: a file, an option, a model that does not fit its guide */
     RWS_STOPPED = 3,   /* stopped on request (Ctrl-C), after the checkpoint was written */
     RWS_NO_MEMORY = 4, /* the system has no memory, or no threads, for what was asked */
@@ -861,7 +861,7 @@ rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err);
 
 /* RWS_STOPPED if the user wants training to stop (Ctrl-C): for a metric of your own that computes for more than a second
  * without the functions below, which ask by themselves. Return the status. */
-rws_status rws_eval_go_on(rws_eval *e, rws_error *err);
+rws_status rws_eval_check_stop(rws_eval *e, rws_error *err);
 
 /* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x
  * dim, to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN,

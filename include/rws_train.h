@@ -100,7 +100,7 @@ const rws_model  *rws_trainer_model(const rws_trainer *t);
 uint64_t          rws_trainer_iteration(const rws_trainer *t); /* how many are done */
 double            rws_trainer_seconds(const rws_trainer *t);   /* spent in rws_trainer_step so far, of this run */
 
-/* One iteration: every phase of the method on the next batch. RWS_BROKEN if the numbers broke (a NaN, a gradient that
+/* One iteration: every phase of the method on the next batch. RWS_BROKEN after a numerical failure (a NaN, a gradient that
  * is not finite, every particle of every datum impossible), RWS_BAD_INPUT if the programs do not fit each other or the
  * data, RWS_NO_MEMORY. After a failure the iteration does not count, though parameters may have moved: those that an
  * earlier phase stepped, or others than those whose gradient is not finite. The trainer can still be evaluated, asked,
@@ -201,7 +201,7 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err) 
  * is not finite, RWS_BAD_INPUT if the run has no folder or the file cannot be written: the old checkpoint stays. */
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
-/* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
+/* Resumes the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
  * `changes` may be NULL; only its members model, changed, iterations, lr, threads and limits are read, and a member that
  * is 0 or NULL leaves the run's own value. `model` is as in rws_trainer_new. RWS_BAD_INPUT if there is no such run, if
  * another process has it, if a file is damaged or of a newer version, or if it does not fit the model.
@@ -216,7 +216,7 @@ rws_status rws_trainer_resume(const char *folder, const rws_config *changes, con
 /* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: whole sentences, or "".
  * They are about a checkpoint that was made by another build, on another processor or with other data, about measures
  * that are missing, and about a file system without locks. Only rank 0 has them. The text belongs to the trainer. */
-const char *rws_trainer_remarks(const rws_trainer *t);
+const char *rws_trainer_warnings(const rws_trainer *t);
 
 /* Callbacks of rws_trainer_train; all members may be zero. */
 typedef struct {

@@ -100,7 +100,7 @@ static rws_status open_images(rws_setup *s, air *m, rws_error *err)
     RWS_TRY(rws_canvases_open(path, RWS_TEST, &m->test, err));
     if (m->train.size != m->canvas || m->test.size != m->canvas)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "canvas is %d, but the canvases of digits have a side of %d: use --set canvas=%d.", m->canvas,
+                        "canvas is %d, but the canvases of digits have a side of %d: set canvas to %d.", m->canvas,
                         m->train.size, m->train.size);
     return RWS_OK;
 }
@@ -143,7 +143,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
     const size_t        size = n_pixels(m);
     if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "There are %d test images, fewer than the %llu that are needed; lower --eval-data.", from->n,
+                        "There are %d test images, fewer than the %llu that are needed; lower `n_test`.", from->n,
                         (unsigned long long)first + (unsigned long long)n);
     for (int i = 0; i < n; i++) {
         const size_t image =

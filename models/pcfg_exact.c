@@ -76,7 +76,7 @@ static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws
             n = 0;
             break;
         }
-        status = rws_eval_go_on(e, err);
+        status = rws_eval_check_stop(e, err);
         if (status == RWS_OK) status = rws_parse_log_p(m->g, log_p, words, rws_pcfg_words(x, words), &log_x, err);
         if (status == RWS_OK && log_x > -INFINITY) total += log_x, n++;
     }

@@ -140,7 +140,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
         return RWS_OK;
     }
     if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
-        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images; --eval-data asks for more.", from->n);
+        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images; `n_test` asks for more.", from->n);
     for (int i = 0; i < n; i++) {
         const uint64_t number = split == RWS_TEST ? first + (uint64_t)i : rws_random_below(random, (uint32_t)from->n);
         const uint8_t *image = from->pixels + number * width;

@@ -81,7 +81,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
     put(&s, ")");
     if (at) put_place(&s, at);
     put(&s, ". If a model of your own runs in it, compile the model with -g and start the same command under "
-            "`gdb --args`, which shows the line; otherwise please report this sentence.");
+            "`gdb --args`, which shows the line; otherwise please report this message.");
     s.text[s.n++] = '\n';
     signal(number, SIG_DFL);
     const ssize_t written = write(STDERR_FILENO, s.text, s.n);

@@ -241,7 +241,7 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
     else
         printf("  log p(x) %s, exactly %s", rws_report_number(a->log_evidence, one),
                rws_report_number(a->exact_log_evidence, two));
-    printf("; %d particles, as good as %.0f of the posterior\n", a->n_particles, a->ess * a->n_particles);
+    printf("; %d particles, effective sample size %.0f\n", a->n_particles, a->ess * a->n_particles);
     if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
         printf("  No particle explains this datum%s. The guide proposes%s:\n", o->given.n ? " with these choices" : "",

@@ -44,10 +44,9 @@ static void list_commands(FILE *stream)
 {
     fputs("Commands:\n", stream);
     for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-10s %s\n", rws_commands[i]->name, rws_commands[i]->help);
-    fputs(
-        "\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke or there was no "
-        "memory, 2 for bad input, 130 when stopped.",
-        stream);
+    fputs("\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 after a numerical failure or without "
+          "memory, 2 for bad input, 130 when stopped.",
+          stream);
 }
 
 static char *help_filter(int key, const char *text, void *input)

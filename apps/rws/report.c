@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "rws/options.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,8 +23,9 @@ void rws_report_tame(char *text)
 
 static void note(const char *format, va_list args)
 {
-    char text[2048];
-    vsnprintf(text, sizeof text, format, args);
+    char message[2048], text[2048];
+    vsnprintf(message, sizeof message, format, args);
+    rws_options_spell(message, text, sizeof text);
     rws_report_tame(text);
     fprintf(stderr, "rws: %s\n", text);
 }

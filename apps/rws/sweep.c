@@ -82,8 +82,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE [-- SBATCH-OPTION...]",
-    .doc = "Trains all runs that FILE describes, and goes on where it was stopped. Below the options is an example of "
-           "such a file.\v"
+    .doc = "Trains all runs that FILE describes, and continues where it was stopped. Below the options is an "
+           "example of such a file.\v"
            "    model      gmm\n"
            "    methods    ws ww dww\n"
            "    particles  2 5 10 20\n"

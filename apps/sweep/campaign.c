@@ -158,7 +158,7 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
         if (settings == RWS_OK) e->stage = FINISHED;
     } else if (rws_sweep_run_is_done(e->run, rws_sweep_run_result(e->run, s->options->known))) e->stage = FINISHED;
     else if (p.failed && !s->options->retry)
-        fail_early(s, e, RWS_BROKEN, "Its numbers broke before; --retry would try again.");
+        fail_early(s, e, RWS_BROKEN, "It ended with a numerical failure before; --retry would try again.");
     if (p.known && p.iteration > 0 && !s->paces[e->kind].watched)
         s->paces[e->kind] = (pace){p.seconds, (double)p.iteration, false};
     return RWS_OK;
@@ -476,7 +476,7 @@ static void note_failure(campaign *s, int child, int status)
     const char *complaint = s->children[child].complaint;
     int         n = 1;
     e->stage = FAILED;
-    if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status);
+    if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command continues it.", -status);
     else if (complaint[0]) e->failure = strdup(complaint);
     else n = asprintf(&e->failure, "It ended with status %d.", status);
     rws_need_memory(n > 0 && e->failure, "the failure of a run");
@@ -622,7 +622,7 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
         rws_signals_release();
     }
     if (status == RWS_OK && rws_interrupted())
-        status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command goes on.",
+        status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command continues.",
                           s.result.finished + s.result.found, s.n);
     if (status == RWS_OK) report_all(&s);
     *result = s.result;
@@ -647,7 +647,7 @@ const struct argp rws_campaign_argp = {
     .options =
         (const struct argp_option[]){
             {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
-            {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
+            {"retry", KEY_RETRY, 0, 0, "Also runs that ended with a numerical failure before", 0},
             {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
             {0},
         },

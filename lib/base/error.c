@@ -63,7 +63,7 @@ rws_status rws_called(rws_status status, const char *what, const char *entry, co
     if (entry) snprintf(name, sizeof name, "The %s \"%.100s\"", what, entry);
     else snprintf(name, sizeof name, "The function `%s`", what);
     if (status <= RWS_NO_MEMORY)
-        return rws_fail(err, status, "%s of model %.100s failed without a sentence that says why (rws_fail).", name,
+        return rws_fail(err, status, "%s of model %.100s failed without a message that says why (rws_fail).", name,
                         model);
     return rws_fail(err, RWS_BAD_INPUT, "%s of model %.100s returned %u, which is no rws_status.", name, model,
                     (unsigned)status);

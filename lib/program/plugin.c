@@ -28,7 +28,7 @@ static const char *lack_of(const rws_model *m)
 static const char *fault_of(const rws_setting *s, char out[static 128])
 {
     if (!s->value) return "has no default (NULL)";
-    if (!*s->name || strchr(s->name, '=')) return "has a name that --set cannot give";
+    if (!*s->name || strchr(s->name, '=')) return "has a name that `set` cannot give";
     if (s->min == 0 && s->max == 0) return NULL; /* text: the model knows */
     char        *end;
     const double x = g_ascii_strtod(s->value, &end);
@@ -132,9 +132,9 @@ static rws_status check_agreement(const char *named, const rws_recorded *r, rws_
             run.text, shown(r->fingerprint).text, shown(r->checkpoint[0] ? r->checkpoint : NULL).text);
     if (!named || is_path == rws_model_is_path(named)) return RWS_OK;
     if (!is_path)
-        return rws_fail(err, RWS_BAD_INPUT, "--model %.100s: the run in \"%s\" has the built-in model %s.",
+        return rws_fail(err, RWS_BAD_INPUT, "`model` is %.100s, but the run in \"%s\" has the built-in model %s.",
                         rws_quote_short(named).text, run.text, model.text);
-    return rws_fail(err, RWS_BAD_INPUT, "--model takes the path of a shared object, such as ./%.100s, not \"%.100s\".",
+    return rws_fail(err, RWS_BAD_INPUT, "`model` takes the path of a shared object, such as ./%.100s, not \"%.100s\".",
                     rws_quote_short(named).text, rws_quote_short(named).text);
 }
 
@@ -145,8 +145,8 @@ static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_
     const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
     return rws_fail(
         err, RWS_BAD_INPUT,
-        "The run in \"%s\" was trained with the shared object \"%s\" (%s)%s; it is loaded only if you name it, "
-        "with --model PATH: rws eval '%s' --model '%s'. In Python: rws.open(folder, path).",
+        "The run in \"%s\" was trained with the shared object \"%s\" (%s)%s; it is loaded only if you name it: "
+        "rws eval '%s' --model '%s', or rws.open(folder, path) in Python.",
         run.text, model.text, shown(r->fingerprint).text, reason, strchr(run.text, '\'') ? "RUN" : run.text,
         strchr(model.text, '\'') ? "PATH" : model.text);
 }
@@ -158,8 +158,8 @@ static rws_status check_object(const rws_config *c, const rws_object *o, rws_err
     if (!c->model && !rws_object_is_known(o)) return refuse_unnamed(r, "", err);
     if (!r || !r->fingerprint || c->changed || rws_object_fits(o, r->fingerprint)) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
-                    "\"%s\" has changed since the run in \"%s\" began: it is %s, and the run has %s; --changed "
-                    "(changed=True in Python) accepts it.",
+                    "\"%s\" has changed since the run in \"%s\" began: it is %s, and the run has %s; `changed` "
+                    "accepts it.",
                     rws_quote_short(o->path).text, rws_quote_short(r->folder).text, shown(o->fingerprint).text,
                     shown(r->fingerprint).text);
 }

@@ -199,20 +199,18 @@ static rws_status check_store(const rws_folder *f, rws_error *err)
     if (!progress.known) return RWS_OK;
     if (f->shared)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" holds the metrics of another run called \"%.60s\": choose another --out.",
+                        "\"%s\" holds the metrics of another run called \"%.60s\": choose another folder.",
                         rws_quote(f->store_path).text, rws_quote(f->name).text);
     return rws_fail(err, RWS_BAD_INPUT,
-                    "\"%s\" holds the metrics of other runs, a sweep's perhaps: choose another --out, or move the file "
-                    "away.",
+                    "\"%s\" holds the metrics of other runs, a sweep's perhaps: choose another folder, or move the "
+                    "file away.",
                     rws_quote(f->store_path).text);
 }
 
 static rws_status holds_run(const rws_folder *f, rws_error *err)
 {
-    return rws_fail(
-        err, RWS_BAD_INPUT,
-        "\"%s\" holds a run already: resume it (--resume; in Python rws.resume), or choose another folder (--out).",
-        rws_quote(f->path).text);
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" holds a run already: resume it, or choose another folder.",
+                    rws_quote(f->path).text);
 }
 
 /* Prepares a folder that has a config.json but no checkpoint, and that no process trains, for a new run: the run in it
@@ -612,7 +610,7 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
         RWS_TRY(rws_schedule_parse(has, &new, err));
         if (!rws_schedule_agree(&old, &new, iteration))
             return rws_fail(err, RWS_BAD_INPUT,
-                            "\"%s\" has lr %s, but the run was trained with lr %s: undo the change; --lr changes the "
+                            "\"%s\" has lr %s, but the run was trained with lr %s: undo the change; `lr` changes the "
                             "rates of iterations to come.",
                             rws_quote_short(f->config_path).text, rws_quote_short(has).text, rws_quote_short(had).text);
         snprintf(sentence, sizeof sentence, "From here on lr is %s, and no longer %s.", rws_quote_short(has).text,
@@ -746,7 +744,7 @@ static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safeten
 {
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
     static const char *const sentence[] = {
-        [RWS_TRAIN] = "The training data are not those of the checkpoint: the run goes on with other data.",
+        [RWS_TRAIN] = "The training data are not those of the checkpoint: the run continues with other data.",
         [RWS_TEST] = "The test data are not those of the checkpoint: do not compare its metrics with those before.",
     };
     for (int split = from; split <= RWS_TEST; split++) {

@@ -81,7 +81,7 @@ rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
     return RWS_OK;
 }
 
-rws_status rws_eval_go_on(rws_eval *e, rws_error *err)
+rws_status rws_eval_check_stop(rws_eval *e, rws_error *err)
 {
     return rws_trainer_go_on(e->t, 0, err);
 }

@@ -105,7 +105,7 @@ rws_status rws_trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
     return RWS_OK;
 }
 
-const char *rws_trainer_remarks(const rws_trainer *t)
+const char *rws_trainer_warnings(const rws_trainer *t)
 {
     return t && t->folder ? rws_folder_remarks(t->folder) : "";
 }

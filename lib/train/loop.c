@@ -194,7 +194,7 @@ static void describe_break(const loop *l, rws_error *err)
     if (l->saved_at)
         rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
     if (l->t->program.iteration)
-        rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
+        rws_error_append(err, " If the numbers grew too large, lower the learning rate (`lr`).");
 }
 
 static rws_status run(loop *l, rws_error *err)

@@ -230,7 +230,7 @@ static rws_status read_header(const uint8_t *bytes, size_t size, const char *nam
     const size_t announced = sizeof *h + section_size(h, RWS_TRAIN) + section_size(h, RWS_TEST);
     if (size != announced)
         return rws_refuse(err, name, 0, "%s: it announces %zu bytes and has %zu.",
-                          size < announced ? "is cut short" : "goes on after its end", announced, size);
+                          size < announced ? "is cut short" : "continues after its end", announced, size);
     return RWS_OK;
 }
 

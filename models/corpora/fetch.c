@@ -27,7 +27,7 @@ enum { TARBALL_MOST = 64 << 20 };
 static const char tarball_sha512[] = "c8d3225c605e7923609bf3a70f8bff020d86090e3a56cde83aa1ada73b54a60b"
                                      "3732e18dce364c0c1d8299421378057676f23b161b96a411a4030fe4dd11a853";
 
-static const char other_way[] = "or give the four files with --from DIR";
+static const char other_way[] = "or give a folder that holds the four files";
 
 /* The reason that the program printed: the first line of its log with "err" in it or, if there is none, the first
  * line. */

@@ -112,7 +112,7 @@ static rws_status read_values(source *s, const char *name, rws_idx *out, rws_err
                           got);
     if (!pull(s, &(uint8_t){0}, 1, &more)) return damaged(s, name, err);
     if (more > 0 || (s->left > 0 && (!s->packed || s->ended)))
-        return rws_refuse(err, name, 0, "goes on after the %zu bytes of values that it announces.", out->n_values);
+        return rws_refuse(err, name, 0, "continues after the %zu bytes of values that it announces.", out->n_values);
     if (s->packed && !s->ended) return rws_refuse(err, name, 0, "is cut short within the end of its gzip stream.");
     return RWS_OK;
 }

@@ -503,7 +503,7 @@ static PyObject *trainer_get(PyObject *self, void *what)
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
     case 'l': return Py_BuildValue("z", rws_trainer_unlearned(o->t));
-    case 'r': return rwspy_text(rws_trainer_remarks(o->t));
+    case 'r': return rwspy_text(rws_trainer_warnings(o->t));
     default: return rwspy_config_object(rws_trainer_config(o->t));
     }
 }
@@ -530,7 +530,7 @@ static PyGetSetDef trainer_members[] = {
     {"iteration", trainer_get, NULL, "How many iterations are done.", "i"},
     {"seconds", trainer_get, NULL, "Seconds of training so far.", "s"},
     {"config", trainer_get, NULL, "The configuration, with all defaults.", "c"},
-    {"remarks", trainer_get, NULL, "What a user should know about the run's folder; \"\" for nothing.", "r"},
+    {"warnings", trainer_get, NULL, "What a user should know about the run's folder; \"\" for nothing.", "r"},
     {"unlearned", trainer_get, NULL, "A parameter whose gradient has always been zero; None.", "l"},
     {"unvisited", trainer_get, NULL, "A site of labels or gradients that no particle has visited; None.", "u"},
     {0},

@@ -376,7 +376,7 @@ export function showRun(main, rest) {
       run.time_left !== null
         ? `${duration(run.time_left)} left`
         : run.state === "stopped"
-          ? `Stopped at iteration ${number(run.iteration)}; rws train ${run.model} --out FOLDER --resume goes on.`
+          ? `Stopped at iteration ${number(run.iteration)}; rws train ${run.model} --out FOLDER --resume continues it.`
           : `${plural(run.iteration, "iteration")} in ${duration(run.seconds)}`;
     morph(
       head,
@@ -431,7 +431,7 @@ export function showRun(main, rest) {
                 failed: "Failed. ",
                 closed: "A branch may have closed. ",
                 falling: "Evidence falls. ",
-                broken: "Numbers broke. ",
+                broken: "Numerical failure. ",
               }[w.kind] || "",
             ),
             w.sentence,

@@ -34,6 +34,8 @@ refuses '--json' train gmm --json=1
 refuses '"nonsense"' train gmm --method nonsense
 refuses '"heap=3"' train gmm --limit heap=3
 refuses '--limit paths' train gmm --limit paths=0
+refuses '--particle-shards is at most the number of particles' train gmm -k 2 --particle-shards 3
+refuses '--particles times --batch must be at most' train gmm -k 100000 -b 100000
 refuses 'operations' train gmm --limit operations=3 -n 1
 refuses '"nonsense"' train gmm --optimiser nonsense
 refuses '"1e-3;"' train gmm --lr '1e-3;'

@@ -271,7 +271,7 @@ def test_live_and_warned(rws, browser, served, folder):
     report(browser.js("return [...document.querySelectorAll('tr.trouble')].some(r => r.textContent.includes('<b>a sentence</b>')) && !document.querySelector('main b b')"), "a failure has its sentence, as text")
     report(browser.js("return document.activeElement.id") == "filter", "rows that appear leave the focus where it is")
     ids = {r["name"]: r["id"] for r in json.load(urllib.request.urlopen(served.address + "api/runs"))["runs"]}
-    for name, words in (("warned-shut", "A branch may have closed"), ("warned-nan", "Numbers broke"), ("warned-falls", "Evidence falls"), ("warned-fails", "Failed")):
+    for name, words in (("warned-shut", "A branch may have closed"), ("warned-nan", "Numerical failure"), ("warned-falls", "Evidence falls"), ("warned-fails", "Failed")):
         browser.go(served.address + f"#/run/{ids[name]}")
         report(browser.wait(f"document.querySelector('.banner') && document.querySelector('.banner').textContent.includes('{words}')"), f"and its page a banner: {words}")
     os.makedirs(os.path.join(folder, "damaged"))
