@@ -1,4 +1,4 @@
-/* main.c - rws COMMAND: finds the command, prints the sentence of its error, and returns the exit status. */
+/* main.c - rws COMMAND: finds the command, prints the message of its error, and returns the exit status. */
 #include "base/error.h"
 #include "base/quote.h"
 #include "rws/arguments.h"
@@ -85,11 +85,11 @@ static rws_status dispatch(int argc, char **argv, rws_error *err)
     return command->run(argc - o.at, argv + o.at, err);
 }
 
-static const char *hint = ""; /* what follows the sentence about a rank that is gone */
+static const char *hint = ""; /* what follows the message about a rank that is gone */
 
-static void tell_loss(const char *sentence)
+static void tell_loss(const char *message)
 {
-    rws_complain("%s%s", sentence, hint);
+    rws_complain("%s%s", message, hint);
 }
 
 rws_status rws_command_join(const char *hint_of_loss, rws_error *err)
@@ -115,11 +115,11 @@ static int exit_status(rws_status status)
     return 1;
 }
 
-/* The sentence about a rank that is gone was printed when the loss was noticed. */
-static void tell(const char *sentence)
+/* The message about a rank that is gone was printed when the loss was noticed. */
+static void tell(const char *message)
 {
     const int rank = rws_n_ranks() > 1 ? rws_rank() : rws_comm_started() > 1 ? rws_comm_started_as() : 0;
-    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", sentence);
+    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", message);
 }
 
 /* Exported: where the program is installed for any processor it is a shared library (lib/levels). */

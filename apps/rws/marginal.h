@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
-/* Prints a line for each choice: site:visit, or the site alone for visit 0. Values with a probability below 0.0005 are left
- * out. The question must have asked for particles. */
+/* Prints a line for each choice: site:visit, or the site alone for visit 0. Values with a probability below 0.0005 are
+ * left out. The question must have asked for particles. */
 void rws_marginals_print(const rws_answers *a);
 
 /* A list of objects as in the answers of rws serve: site, visit, posterior and guide (probabilities that the site is

@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_SBATCH 200 /* options of sbatch */
+#define MAX_SBATCH 200 /* options of sbatch */
 
 typedef struct {
     const char          *file, *out;
     bool                 list, slurm, status;
     uint64_t             tasks;
-    char                *sbatch[MOST_SBATCH];
+    char                *sbatch[MAX_SBATCH];
     int                  n_sbatch;
     rws_campaign_options campaign;
 } sweep_options;
@@ -58,10 +58,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_LIST: o->list = true; return 0;
     case KEY_STATUS: o->status = true; return 0;
     case KEY_SLURM: o->slurm = true; return 0;
-    case KEY_TASKS: return rws_arguments_count(state, "--tasks", arg, 1, RWS_TASKS_MOST, &o->tasks);
+    case KEY_TASKS: return rws_arguments_count(state, "--tasks", arg, 1, RWS_MAX_TASKS, &o->tasks);
     case KEY_TASK: return parse_task(arg, &o->campaign, state);
     case ARGP_KEY_ARG:
-        if (o->file && o->slurm && o->n_sbatch < MOST_SBATCH) {
+        if (o->file && o->slurm && o->n_sbatch < MAX_SBATCH) {
             o->sbatch[o->n_sbatch++] = arg;
             return 0;
         }

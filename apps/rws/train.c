@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAVE_LEAST 5.0 /* least seconds between two checkpoints, unless --save-every is given */
+#define MIN_SAVE_SECONDS 5.0 /* least seconds between two checkpoints, unless --save-every is given */
 #define ENDLESS \
     "rws: The program of the model has not returned to the library since the signal: it may be in an endless loop. "
-#define MOST_SEEN 100 /* most particles per datum of a picture, which shows the most probable answer */
+#define MAX_SEEN 100 /* most particles per datum of a picture, which shows the most probable answer */
 
 typedef struct {
     rws_options  options;
@@ -37,7 +37,7 @@ typedef struct {
 static rws_status ask(session *s, rws_gallery *gallery, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
-    const int         K = c->eval_particles < MOST_SEEN ? c->eval_particles : MOST_SEEN;
+    const int         K = c->eval_particles < MAX_SEEN ? c->eval_particles : MAX_SEEN;
     for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
         rws_answers *a;
         RWS_TRY(rws_trainer_ask(s->trainer, &(rws_question){.test = i, .n_particles = K, .seed = c->seed}, &a, err));
@@ -270,7 +270,7 @@ static const struct argp argp = {
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    session s = {.save_every = SAVE_LEAST, .pictures = UINT64_MAX};
+    session s = {.save_every = MIN_SAVE_SECONDS, .pictures = UINT64_MAX};
     RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
     const char *hint = s.options.out ? " The last checkpoint of the run is whole; continue with --resume." : "";
     RWS_TRY(rws_command_join(hint, err));

@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 #define SILENT 60 /* seconds after which a task that has written nothing is taken for gone */
-#define MOST_ARGUMENTS 256
+#define MAX_ARGUMENTS 256
 
 /* ---- other programs */
 
-/* Runs a program and keeps the first line that it prints, at most `room` bytes; of stderr too if `errors`. Returns its exit
- * status, 127 if it cannot be started. */
-static int ask_program(char *const *argv, char *out, size_t room, bool errors)
+/* Runs a program and keeps the first line that it prints, at most `size` bytes; of stderr too if `errors`. Returns its
+ * exit status, 127 if it cannot be started. */
+static int ask_program(char *const *argv, char *out, size_t size, bool errors)
 {
     int ends[2], status = 0;
     out[0] = '\0';
@@ -44,7 +44,7 @@ static int ask_program(char *const *argv, char *out, size_t room, bool errors)
     size_t used = 0;
     char   bytes[4096]; /* all is read: a program whose pipe is closed early ends by SIGPIPE */
     for (ssize_t n; pid > 0 && (n = TEMP_FAILURE_RETRY(read(ends[0], bytes, sizeof bytes))) > 0;) {
-        const size_t kept = (size_t)n < room - 1 - used ? (size_t)n : room - 1 - used;
+        const size_t kept = (size_t)n < size - 1 - used ? (size_t)n : size - 1 - used;
         memcpy(out + used, bytes, kept);
         used += kept;
     }
@@ -203,11 +203,11 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
 /* ---- submitting */
 
 /* "rws-" and the name of the folder. */
-static void name_job(const char *folder, char *out, size_t room)
+static void name_job(const char *folder, char *out, size_t size)
 {
     char       *real = realpath(folder, NULL);
     const char *slash = real ? strrchr(real, '/') : NULL;
-    snprintf(out, room, "rws-%s", slash && slash[1] ? slash + 1 : "sweep");
+    snprintf(out, size, "rws-%s", slash && slash[1] ? slash + 1 : "sweep");
     free(real);
 }
 
@@ -288,10 +288,10 @@ static rws_status write_script(const char *file, const char *folder, int n_tasks
 }
 
 static rws_status submit(const char *script, const char *folder, const char *tasks, char *const *options, int n_options,
-                         char *job, size_t room, rws_error *err)
+                         char *job, size_t size, rws_error *err)
 {
     char  name[256], array[8192], output[4300];
-    char *argv[MOST_ARGUMENTS] = {"sbatch", "--parsable", "--requeue", "--open-mode=append", "--signal=B:TERM@30"};
+    char *argv[MAX_ARGUMENTS] = {"sbatch", "--parsable", "--requeue", "--open-mode=append", "--signal=B:TERM@30"};
     int   n = 5;
     char *real = realpath(folder, NULL);
     name_job(folder, name, sizeof name);
@@ -302,12 +302,11 @@ static rws_status submit(const char *script, const char *folder, const char *tas
     argv[n++] = name;
     argv[n++] = array;
     argv[n++] = output;
-    if (n + n_options + 2 > MOST_ARGUMENTS)
-        return rws_fail(err, RWS_BAD_INPUT, "There are too many options of sbatch.");
+    if (n + n_options + 2 > MAX_ARGUMENTS) return rws_fail(err, RWS_BAD_INPUT, "There are too many options of sbatch.");
     for (int i = 0; i < n_options; i++) argv[n++] = options[i];
     argv[n++] = (char *)script;
     argv[n] = NULL;
-    const int status = ask_program(argv, job, room, true);
+    const int status = ask_program(argv, job, size, true);
     if (status == 127) return rws_fail(err, RWS_BAD_INPUT, "There is no sbatch here.");
     if (status != 0) return rws_fail(err, RWS_BAD_INPUT, "sbatch refused: %s", rws_quote(job).text);
     job[strcspn(job, ";")] = '\0'; /* of several clusters: job;cluster */
@@ -324,7 +323,7 @@ rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char
     RWS_TRY(rws_campaign_separate(folder, err));
     RWS_TRY(check_queue(folder, err));
     RWS_TRY(rws_results_read_if_any(folder, &r, err));
-    if (!n_tasks) n_tasks = sweep->n < RWS_TASKS_MOST ? sweep->n : RWS_TASKS_MOST;
+    if (!n_tasks) n_tasks = sweep->n < RWS_MAX_TASKS ? sweep->n : RWS_MAX_TASKS;
     if (n_tasks > sweep->n) n_tasks = sweep->n;
     char *tasks = list_tasks(sweep, r, n_tasks, &n);
     rws_results_free(r);

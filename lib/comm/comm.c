@@ -27,10 +27,10 @@ struct rws_comm {
     void                *library;
     int                  rank, size;
     rws_member          *members;
-    char                *room;    /* PIECE bytes for each rank, into which gathers receive */
-    bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
-    pthread_mutex_t      lock;    /* around the carrier, and for: */
-    int                 *others;  /* by ticket: the rank at the other end */
+    char                *gathered; /* PIECE bytes for each rank, into which gathers receive */
+    bool                 crowded;  /* more ranks than cores on this machine: waiting threads yield at once */
+    pthread_mutex_t      lock;     /* around the carrier, and for: */
+    int                 *others;   /* by ticket: the rank at the other end */
     int                  n_others;
     rws_comm_watch      *watch;
     bool                 guards; /* this process is the guard, and no rank */
@@ -66,10 +66,10 @@ int rws_n_ranks(void)
     return rws_comm_size(world);
 }
 
-const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t size)
+const char *rws_comm_describe(const rws_comm *c, int rank, char *out, size_t size)
 {
-    snprintf(room, size, "Rank %d on %s (process %d)", rank, c->members[rank].host, c->members[rank].pid);
-    return room;
+    snprintf(out, size, "Rank %d on %s (process %d)", rank, c->members[rank].host, c->members[rank].pid);
+    return out;
 }
 
 const rws_member *rws_comm_members(const rws_comm *c)
@@ -79,9 +79,9 @@ const rws_member *rws_comm_members(const rws_comm *c)
 
 /* ---- ranks that are gone */
 
-static void (*teller)(const char *sentence);
+static void (*teller)(const char *message);
 
-void rws_comm_on_loss(void (*tell)(const char *sentence))
+void rws_comm_on_loss(void (*tell)(const char *message))
 {
     teller = tell;
 }
@@ -99,13 +99,13 @@ void rws_comm_lost(rws_comm *c, int rank, const char *how)
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&once);
     const bool news = !c->lost;
-    rws_error  sentence;
+    rws_error  message;
     if (news) {
         snprintf(c->how, sizeof c->how, "%s", how);
         c->lost = rank + 1;
     }
     const bool tells = c->guards || (news && !rws_comm_watch_tell(c->watch, rank) && c->rank == (rank == 0));
-    if (news && tells && teller && rws_comm_alive(c, &sentence) != RWS_OK) teller(sentence.text);
+    if (news && tells && teller && rws_comm_alive(c, &message) != RWS_OK) teller(message.text);
     pthread_mutex_unlock(&once);
 }
 
@@ -285,7 +285,7 @@ static size_t part_in(const size_t *start, int rank, size_t done, size_t n)
     return left < n ? left : n;
 }
 
-/* Piece by piece through the room of the job, so that a rank needs no memory that it may not get. */
+/* Piece by piece through a buffer of the job, so that a rank needs no memory that it may not get. */
 rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err)
 {
     const int R = c->size;
@@ -294,11 +294,11 @@ rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rw
     for (int i = 0; i < R; i++) most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
     for (size_t done = 0, n; done < most; done += n) {
         n = most - done < PIECE ? most - done : PIECE;
-        memcpy(c->room, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
-        RWS_TRY(collect(c, c->room, n, err));
+        memcpy(c->gathered, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
+        RWS_TRY(collect(c, c->gathered, n, err));
         for (int i = 1; i < R; i++) {
             const int rank = (c->rank + i) % R;
-            memcpy(bytes + start[rank] + done, c->room + (size_t)i * n, part_in(start, rank, done, n));
+            memcpy(bytes + start[rank] + done, c->gathered + (size_t)i * n, part_in(start, rank, done, n));
         }
     }
     return RWS_OK;
@@ -417,7 +417,7 @@ void rws_comm_forget_start(void)
 }
 
 /* The folder of the program or library that this code is in. */
-static bool own_folder(char *out, size_t room)
+static bool own_folder(char *out, size_t size)
 {
     Dl_info about;
     char    self[4096];
@@ -431,7 +431,7 @@ static bool own_folder(char *out, size_t room)
     const char *slash = strrchr(file, '/');
     if (!slash) return false;
     const char *level = strstr(file, "/glibc-hwcaps/"); /* a folder of the library for one level of processors */
-    return snprintf(out, room, "%.*s", (int)((level ? level : slash) - file), file) < (int)room;
+    return snprintf(out, size, "%.*s", (int)((level ? level : slash) - file), file) < (int)size;
 }
 
 /* The carrier is beside the program or the library, or where `make install` puts it. */
@@ -485,8 +485,8 @@ static int place_of(const rws_comm *c, int rank)
     return (rank - c->rank + c->size) % c->size;
 }
 
-/* The first message of all: programs of other versions may have other messages, but this one is the same for ever. A rank
- * that has no memory could not tell the others yet; therefore the versions are on the stack. */
+/* The first message of all: programs of other versions may have other messages, but this one is the same for ever. A
+ * rank that has no memory could not tell the others yet; therefore the versions are on the stack. */
 static rws_status compare_versions(rws_comm *c, rws_error *err)
 {
     char all[c->size][VERSION_SIZE];
@@ -508,8 +508,8 @@ static rws_status make_room(rws_comm *c, rws_error *err)
 {
     int lacks[c->size];
     c->members = calloc((size_t)c->size, sizeof *c->members);
-    c->room = calloc((size_t)c->size, PIECE);
-    lacks[0] = !c->members || !c->room;
+    c->gathered = calloc((size_t)c->size, PIECE);
+    lacks[0] = !c->members || !c->gathered;
     RWS_TRY(collect(c, (char *)lacks, sizeof *lacks, err));
     for (int i = 0; i < c->size; i++)
         if (lacks[place_of(c, i)]) return rws_fail(err, RWS_NO_MEMORY, "Rank %d has no memory for the ranks.", i);
@@ -583,7 +583,7 @@ void rws_ranks_close(void)
     rws_comm_watch_stop(c->watch);
     if (c->carrier && whole) c->carrier->close();
     free(c->members);
-    free(c->room);
+    free(c->gathered);
     free(c->others);
     free(c);
 }

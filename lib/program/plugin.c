@@ -75,7 +75,7 @@ static rws_status check_metrics(const rws_model *m, const char *owner, rws_error
 
 rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err)
 {
-    char        owner[RWS_QUOTED_MAX + 32];
+    char        owner[RWS_MAX_QUOTED + 32];
     const char *lack = lack_of(m);
     if (path) snprintf(owner, sizeof owner, "the model in \"%s\"", rws_quote_short(path).text);
     else snprintf(owner, sizeof owner, "the model %s", m->name ? rws_quote_short(m->name).text : "at hand");
@@ -110,8 +110,8 @@ static rws_quoted shown(const char *fingerprint)
     return rws_quote_short(text);
 }
 
-/* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path in the
- * store than in config.json until both are written; this matters only where nobody names the object. */
+/* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path
+ * in the store than in config.json until both are written; this matters only where nobody names the object. */
 static rws_status check_agreement(const char *named, const rws_recorded *r, rws_error *err)
 {
     const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
@@ -138,8 +138,8 @@ static rws_status check_agreement(const char *named, const rws_recorded *r, rws_
                     rws_quote_short(named).text, rws_quote_short(named).text);
 }
 
-/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger may have
- * chosen, must not end the word that a user pastes into a shell. */
+/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger
+ * may have chosen, must not end the word that a user pastes into a shell. */
 static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_error *err)
 {
     const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
@@ -151,7 +151,8 @@ static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_
         strchr(model.text, '\'') ? "PATH" : model.text);
 }
 
-/* Whether the object may be loaded: the user has named it now or before, and it has the bytes that the run began with. */
+/* Whether the object may be loaded: the user has named it now or before, and it has the bytes that the run began with.
+ * */
 static rws_status check_object(const rws_config *c, const rws_object *o, rws_error *err)
 {
     const rws_recorded *r = c->recorded;
@@ -172,9 +173,9 @@ typedef struct {
     atomic_int users;
 } loaded;
 
-/* Loads the object. Where the user has not named its path in this call, the bytes alone are trusted: they are loaded through the
- * open file, so that it does not matter if the path leads to another file meanwhile. A path that was named must still lead to
- * the file whose fingerprint was taken. */
+/* Loads the object. Where the user has not named its path in this call, the bytes alone are trusted: they are loaded
+ * through the open file, so that it does not matter if the path leads to another file meanwhile. A path that was named
+ * must still lead to the file whose fingerprint was taken. */
 static rws_status link_in(loaded *l, const char *path, bool named, rws_error *err)
 {
     char by_file[40];

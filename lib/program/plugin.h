@@ -22,8 +22,8 @@ static inline bool rws_model_is_path(const char *name_or_path)
 extern const rws_model *const rws_models[];
 
 /* Whether the model has everything that a model must have (a name, setup, data, guide and model), and its tables of
- * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a sentence that names the model and the entry. `path` is
- * that of its shared object; NULL: it has none. */
+ * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a message that names the model and the entry. `path`
+ * is that of its shared object; NULL: it has none. */
 rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* What the files of a run's folder say about its model. The texts are the folder's; NULL: the file does not say. */
@@ -34,11 +34,11 @@ typedef struct rws_recorded {
     const char *store;               /* the model in the store */
 } rws_recorded;
 
-/* Finds the built-in model that config->model names, or loads the shared object at this path. Where config->model is NULL, the
- * one that config->recorded names is loaded if the user has named it before. *library is NULL for a built-in model;
- * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a message that
- * names the model or the file, or says how to name it; *model and *library are then NULL, and nothing was loaded unless
- * the message says that the object itself is at fault. */
+/* Finds the built-in model that config->model names, or loads the shared object at this path. Where config->model is
+ * NULL, the one that config->recorded names is loaded if the user has named it before. *library is NULL for a built-in
+ * model; otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a
+ * message that names the model or the file, or says how to name it; *model and *library are then NULL, and nothing was
+ * loaded unless the message says that the object itself is at fault. */
 rws_status rws_model_load(const rws_config *config, const rws_model **model, void **library, rws_error *err)
     __attribute__((warn_unused_result));
 

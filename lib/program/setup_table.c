@@ -1,7 +1,7 @@
 /* setup_table.c - tables as a model's setup declares them: settings become files, files become tables.
  *
- * This file is in this room because it needs the setup (engine), the readers of text and arrays (data) and the reader of
- * safetensors (run). A failure is recorded in the setup, as for every declaration. */
+ * This file is in this folder because it needs the setup (engine), the readers of text and arrays (data) and the reader
+ * of safetensors (run). A failure is recorded in the setup, as for every declaration. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
@@ -27,7 +27,8 @@ static const char *model_of(const rws_setup *s)
 
 /* ---- reading */
 
-/* Whether the bytes begin like safetensors: the length of a header that fits, and its opening brace. Text never does. */
+/* Whether the bytes begin like safetensors: the length of a header that fits, and its opening brace. Text never does.
+ * */
 static bool is_safetensors(const uint8_t *bytes, size_t size, const char *path)
 {
     static const char ending[] = ".safetensors";

@@ -174,7 +174,7 @@ rws_status rws_folder_lock(rws_folder *f, rws_error *err)
     f->lock = fd;
     if (locked) rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
     else {
-        char sentence[RWS_QUOTED_MAX + 256];
+        char sentence[RWS_MAX_QUOTED + 256];
         snprintf(sentence, sizeof sentence,
                  "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
                  rws_quote(f->path).text, strerror(errno));
@@ -603,7 +603,7 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
     const char    *had = rws_safetensors_metadata(st, "lr"), *wanted = rws_safetensors_metadata(st, "iterations");
     const char    *has = rws_config_lr(f->config.document);
     const uint64_t n = rws_config_iterations(f->config.document);
-    char           sentence[2 * RWS_QUOTED_MAX + 128];
+    char           sentence[2 * RWS_MAX_QUOTED + 128];
     rws_schedule   old, new;
     if (had && has && strcmp(had, has) != 0) {
         RWS_TRY(rws_schedule_parse(had, &old, err));
@@ -756,7 +756,7 @@ static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safeten
 
 static void remark_measures(rws_folder *f)
 {
-    char sentence[RWS_QUOTED_MAX + 128];
+    char sentence[RWS_MAX_QUOTED + 128];
     snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
              rws_quote(f->store_path).text, exists(f->store_path) ? "does not know the run" : "is missing");
     rws_folder_remark(f, sentence);

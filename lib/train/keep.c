@@ -16,7 +16,8 @@ static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, u
     return h;
 }
 
-/* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later one. */
+/* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later
+ * one. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
 {
     const int      n = t->program.config.batch;
@@ -68,8 +69,8 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     return RWS_OK;
 }
 
-/* Writes to the folder what has changed: a run that goes on may have another number of iterations, other rates from here
- * on, and its shared object in another place. */
+/* Writes to the folder what has changed: a run that goes on may have another number of iterations, other rates from
+ * here on, and its shared object in another place. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
     const rws_config *c = &t->program.config;
@@ -129,8 +130,8 @@ static const char **texts_of(sent *s, int i)
     return i < TEXTS ? texts[i] : &c->set[i - TEXTS];
 }
 
-/* The structures and their texts, one after the other, in one block that the caller frees; NULL without memory. A text that is
- * NULL stays NULL. */
+/* The structures and their texts, one after the other, in one block that the caller frees; NULL without memory. A text
+ * that is NULL stays NULL. */
 static char *pack(const rws_config *c, size_t *size)
 {
     sent s = {*c, *c->recorded};
@@ -159,7 +160,8 @@ static void unpack(char *block, rws_config *c)
     c->recorded = &s->recorded;
 }
 
-/* Every rank gets the configuration of rank 0. The caller frees *block, which holds the texts on all ranks but rank 0. */
+/* Every rank gets the configuration of rank 0. The caller frees *block, which holds the texts on all ranks but rank 0.
+ * */
 static rws_status spread_config(rws_comm *comm, rws_config *c, char **block, rws_error *err)
 {
     size_t size = 0;

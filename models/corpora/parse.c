@@ -6,8 +6,8 @@
  *     first l of r over [i, j)  =  sum over m of  (first l - 1 of r over [i, m)) * (symbol l of r over [m, j))
  *
  * and as nothing derives the empty string, both factors are about shorter stretches. So stretches are filled from short
- * to long, in each of them first the steps and then the non-terminals. Non-terminals come in the grammar's unit_order, in
- * which B is computed before A if A -> B is a rule.
+ * to long, in each of them first the steps and then the non-terminals. Non-terminals come in the grammar's unit_order,
+ * in which B is computed before A if A -> B is a rule.
  *
  * The three kinds differ in what sum and product are: (log-sum-exp, +), (max, +) and (+, *). Walks down the chart redo
  * the same terms: expected counts share out the expected number of uses among them, trees follow one of them.
@@ -65,7 +65,7 @@ static double sum(const rws_parse_chart *c, const double *terms, int n)
         return total;
     }
     for (int i = 0; i < n; i++) most = fmax(most, terms[i]);
-    if (c->kind == RWS_PARSE_MAX || n == 1 || most == -INFINITY) return most;
+    if (c->kind == RWS_MAX_PARSE || n == 1 || most == -INFINITY) return most;
     total = 0;
     for (int i = 0; i < n; i++) total += exp(terms[i] - most);
     return most + log(total);
@@ -270,7 +270,7 @@ typedef struct {
  * chart the term whose trees include number *index, from which the trees of the terms before are subtracted. */
 static bool follow(const rws_parse_chart *c, double term, double whole, double *index)
 {
-    if (c->kind == RWS_PARSE_MAX) return term == whole;
+    if (c->kind == RWS_MAX_PARSE) return term == whole;
     if (*index < term) return true;
     *index -= term;
     return false;
@@ -281,7 +281,7 @@ static bool follow(const rws_parse_chart *c, double term, double whole, double *
 static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *tree, rws_error *err)
 {
     const rws_grammar *g = c->g;
-    bool               room = true; /* whether memory sufficed so far */
+    bool               memory = true; /* whether memory sufficed so far */
     tree->n = 0;
 
     /* The stretches on the stack are disjoint, so there are at most n. */
@@ -289,7 +289,7 @@ static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *
     int   n_todo = 0;
     if (!todo) return rws_no_memory(err, "a tree");
     todo[n_todo++] = (node){{.word = false, .id = g->start}, 0, c->n, index};
-    while (n_todo > 0 && room) {
+    while (n_todo > 0 && memory) {
         node at = todo[--n_todo];
         if (at.symbol.word) continue;
 
@@ -298,7 +298,7 @@ static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *
         int          r = g->first[a];
         while (r < g->first[a + 1] && !follow(c, production_value(c, r, at.from, at.to), whole, &at.index)) r++;
         RWS_CHECK(r < g->first[a + 1]);
-        room = rws_sequence_push(tree, r);
+        memory = rws_sequence_push(tree, r);
 
         /* From the last symbol to the first, so that the first ends up on top. */
         const rws_symbol *right = g->productions[r].right;
@@ -315,12 +315,12 @@ static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *
         todo[n_todo++] = (node){right[0], at.from, at.to, at.index};
     }
     free(todo);
-    return room ? RWS_OK : rws_no_memory(err, "a tree");
+    return memory ? RWS_OK : rws_no_memory(err, "a tree");
 }
 
 rws_status rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree, rws_error *err)
 {
-    RWS_CHECK(c->kind == RWS_PARSE_MAX && rws_parse_chart_total(c) > -INFINITY);
+    RWS_CHECK(c->kind == RWS_MAX_PARSE && rws_parse_chart_total(c) > -INFINITY);
     return descend(c, 0, tree, err);
 }
 
