@@ -18,7 +18,7 @@
  *
  * How it runs. All particles that made the same choices so far are one path: one execution of your function, in which
  * an rws_var is a matrix with a row for each distinct particle. Where your code asks for an int (rws_branch,
- * rws_choose, rws_flip) and the particles differ, the path splits: one part goes on, and for each other part your
+ * rws_choose, rws_flip) and the particles differ, the path splits: one part continues, and for each other part your
  * function is called again, where every library call up to that point returns what it returned before. Therefore
  *   - a program is a function of its choices: no static state, no clock, no rand(), no file;
  *   - the memory of a program comes from rws_alloc, which lasts as long as the pass, or from the stack. A path may be
@@ -27,15 +27,15 @@
  *     depends on choices once for all particles that made the same choices, which share a row.
  *
  * Mistakes. A declaration that cannot be made fails the setup, and a mistake in a program (a value of another path,
- * shapes that do not fit, a site that only one side visits, …) stops the pass; the status and the sentence reach the
- * caller of rws_train.h. The sentence names the program, the site and the visit (visits count from 0; the first is
+ * shapes that do not fit, a site that only one side visits, …) stops the pass; the status and the message reach the
+ * caller of rws_train.h. The message names the program, the site and the visit (visits count from 0; the first is
  * often left out), or the field and the datum. The library never prints, exits or aborts for a user's mistake.
  *
  * Threads. The setup runs on one thread. Programs run on several threads at once with the same state, which they must
  * not write to. A path belongs to the thread that executes it. The functions of this header take their path, setup or
  * stream as an argument and share nothing else.
  *
- * Signals. A program runs on a stack of its own, of RWS_STACK_BYTES. To turn an overflow into a sentence, the library
+ * Signals. A program runs on a stack of its own, of RWS_STACK_BYTES. To turn an overflow into a message, the library
  * installs a handler for SIGSEGV when the first pass begins, and gives each thread that runs passes an alternate signal
  * stack unless the thread has one. Faults that are no such overflow go to the handler that was there before. A program
  * that overflows while it holds a lock of the C library (inside malloc, say) leaves it locked.
@@ -70,10 +70,10 @@ const char *rws_version(void);
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
-/* How a function ended. Every status but RWS_OK comes with a sentence in an rws_error. */
+/* How a function ended. Every status but RWS_OK comes with a message in an rws_error. */
 typedef enum {
     RWS_OK = 0,
-    RWS_BROKEN = 1,    /* the numbers broke: a NaN, or every particle of every datum of an iteration impossible */
+    RWS_BROKEN = 1,    /* a numerical failure: a NaN, or every particle of every datum of an iteration impossible */
     RWS_BAD_INPUT = 2, /* a mistake of the user: a file, an option, a model that does not fit its guide */
     RWS_STOPPED = 3,   /* stopped on request (Ctrl-C), after the checkpoint was written */
     RWS_NO_MEMORY = 4, /* the system has no memory, or no threads, for what was asked */
@@ -83,7 +83,7 @@ typedef struct {
     char text[512];
 } rws_error;
 
-/* Writes the sentence into err (which may be NULL) and returns status, so that a function can `return rws_fail(…)`. */
+/* Writes the message into err (which may be NULL) and returns status, so that a function can `return rws_fail(…)`. */
 rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* RWS_NO_MEMORY with the message "There is no memory for <what>." */
@@ -96,7 +96,8 @@ rws_status rws_no_memory(rws_error *err, const char *what);
         if (try_status_ != RWS_OK) return try_status_; \
     } while (0)
 
-/* ------------------------------------------------------------------------------------------------------------ limits */
+/* ------------------------------------------------------------------------------------------------------------ limits
+ * */
 
 #define RWS_FIELDS 1024                   /* fields and labels of a datum */
 #define RWS_PARAM_NAME 95                 /* bytes of the name of a parameter */
@@ -107,9 +108,9 @@ rws_status rws_no_memory(rws_error *err, const char *what);
 #define RWS_MAX_PATHS UINT64_C(1000000)      /* paths of a pass: sets of particles that made different choices */
 #define RWS_MAX_NODES UINT64_C(33554432)     /* operations of all paths of a pass, 400 bytes or more each with values */
 
-/* How far a pass may go before it fails with a sentence; 0 means the constants above. A model has limits of its own
- * (rws_defaults), and so has a run (rws_config). They change no number. The stack of a path also takes two mappings of the
- * process: Linux's default (sysctl vm.max_map_count, 65530) is enough for 32,000 paths of all threads together. */
+/* How far a pass may go before it fails with a message; 0 means the constants above. A model has limits of its own
+ * (rws_defaults), and so has a run (rws_config). They change no number. The stack of a path also takes two mappings of
+ * the process: Linux's default (sysctl vm.max_map_count, 65530) is enough for 32,000 paths of all threads together. */
 typedef struct {
     size_t   stack_bytes;    /* of a path */
     uint64_t max_operations; /* of a path */
@@ -117,7 +118,8 @@ typedef struct {
     uint64_t max_nodes;      /* of a pass */
 } rws_limits;
 
-/* ------------------------------------------------------------------------------------------- settings and parameters */
+/* ------------------------------------------------------------------------------------------- settings and parameters
+ * */
 
 /* A setting of a model, typed as `--set name=value`. The table ends with an entry whose name is NULL. */
 typedef struct {
@@ -129,8 +131,8 @@ typedef struct {
 } rws_setting;
 
 /* The declarations of a model. It is valid only during rws_model.setup; what it hands out lives as long as the model. A
- * declaration that fails is remembered: rws_model.setup may go on, and its caller gets the first failure as status and
- * sentence, whatever setup returns. */
+ * declaration that fails is remembered: rws_model.setup may continue, and its caller gets the first failure as status
+ * and message, whatever setup returns. */
 typedef struct rws_setup rws_setup;
 
 /* The value of a setting of this model. A setting that is not in the model's table is 0 or an empty text, and fails the
@@ -140,7 +142,7 @@ int         rws_setup_int(rws_setup *s, const char *name);
 const char *rws_setup_text(rws_setup *s, const char *name);
 
 /* The same for a setting that is the path of a file. If there is such a file the setting becomes its absolute path, so
- * that the run can go on from another folder. */
+ * that the run can continue from another folder. */
 const char *rws_setup_path(rws_setup *s, const char *name);
 
 /* Zeroed memory that lives as long as the model: for the state that setup leaves in *state. NULL without memory, which
@@ -153,8 +155,8 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes);
 void rws_setup_field(rws_setup *s, const char *name, int dim);
 
 /* The same for numbers that programs do not see and metrics compare with: the true number of objects in a picture. A
- * label may be NaN. A label named "datum" numbers the data, from 0: `rws train --given FILE` finds the choices of a datum
- * by it. */
+ * label may be NaN. A label named "datum" numbers the data, from 0: `rws train --given FILE` finds the choices of a
+ * datum by it. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
 
 /* The same for a series of labels, laid out as by rws_setup_series; a length that is NaN counts as 0. */
@@ -163,15 +165,15 @@ void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most);
 /* Says that a label, which was declared before, is the value of a latent site where it is known: in training the guide
  * takes it instead of drawing one, and learns to find it. A label is the value at visit 0, and item t of a series of
  * labels is the value at visit t. NaN means that the value of a datum or visit is not known. A particle that does not
- * visit the site where a value is known for its datum is impossible. Evaluations and questions do not use labels in this
- * way. docs/labels.md says what each method does. The label and the site must have different names. */
+ * visit the site where a value is known for its datum is impossible. Evaluations and questions do not use labels in
+ * this way. docs/labels.md says what each method does. The label and the site must have different names. */
 void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
 
 /* Declares a series: up to `most` items of `dim` numbers; each datum has its own number of items. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
  * is the length. The guide reads rws_length and rws_item. Among the fields that rws_model.data fills, a series is 1 +
- * most * dim numbers: the length, then the items; what is behind the last item is not looked at by programs, but must be
- * finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
+ * most * dim numbers: the length, then the items; what is behind the last item is not looked at by programs, but must
+ * be finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
 void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
 
 /* A field as it was declared. */
@@ -182,16 +184,16 @@ typedef struct {
     int         item, most; /* of a series: numbers of an item, and the most items; otherwise 0 */
 } rws_field;
 
-/* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under reinforce, rloo, nvil
- * and vimco: through the value, or by the score of its density as for a choice. The score has more variance but needs no
- * derivative of what is computed from the value: for a density with jumps, or a program that branches on the value, only
- * the score is right. Where the bounds of a uniform are learned, only the gradient through the value is right. The methods
- * concrete and dvae reparameterise everything and refuse RWS_SCORE. */
+/* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under reinforce, rloo,
+ * nvil and vimco: through the value, or by the score of its density as for a choice. The score has more variance but
+ * needs no derivative of what is computed from the value: for a density with jumps, or a program that branches on the
+ * value, only the score is right. Where the bounds of a uniform are learned, only the gradient through the value is
+ * right. The methods concrete and dvae reparameterise everything and refuse RWS_SCORE. */
 typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
 
-/* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score` or `=reparameterised` has precedence.
- * Without either, values of continuous families are reparameterised. A discrete choice always has its score:
- * RWS_REPARAMETERISED for it stops the first pass that visits the site. */
+/* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score` or `=reparameterised` has
+ * precedence. Without either, values of continuous families are reparameterised. A discrete choice always has its
+ * score: RWS_REPARAMETERISED for it stops the first pass that visits the site. */
 void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how);
 
 /* The group of a parameter: the part of a run that it belongs to. Models declare parameters of the first two. */
@@ -233,10 +235,10 @@ typedef enum {
 /* The numbers that a parameter stands for, row by row, for oracles and metrics. */
 void rws_param_read(const rws_param *p, rws_scale scale, double *numbers);
 
-/* Says which numbers made the data, where data are simulated: as many as the parameter has, on that scale; for RWS_LOGITS each
- * row adds up to 1, within 1e-4. They are copied.
- * Every snapshot of a run then has the learned numbers ("numbers") and these ("true_numbers"), and a model with a metric
- * "exact" that measures itself gets a metric "truth": the same at these numbers. */
+/* Says which numbers made the data, where data are simulated: as many as the parameter has, on that scale; for
+ * RWS_LOGITS each row adds up to 1, within 1e-4. They are copied.
+ * Every snapshot of a run then has the learned numbers ("numbers") and these ("true_numbers"), and a model with a
+ * metric "exact" that measures itself gets a metric "truth": the same at these numbers. */
 void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers);
 
 /* Functions of one number, for rws_apply; those up to RWS_LOG also between layers. */
@@ -273,35 +275,37 @@ rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_
 rws_layer *rws_setup_lstm(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
 
-/* Two recurrent cells that read a series from both ends, with the parameters of a bidirectional nn.RNN, nn.GRU or nn.LSTM of
- * one layer: NAME.weight_ih_l0, …, and the same with _reverse. */
+/* Two recurrent cells that read a series from both ends, with the parameters of a bidirectional nn.RNN, nn.GRU or
+ * nn.LSTM of one layer: NAME.weight_ih_l0, …, and the same with _reverse. */
 typedef enum { RWS_RNN, RWS_GRU, RWS_LSTM } rws_recurrent;
 rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *name, rws_recurrent cell, int n_in,
                                    int n_hidden);
 
-/* Attention with the parameters of nn.MultiheadAttention: a query of `dim` numbers over items of n_item numbers each. `heads`
- * divides dim. */
+/* Attention with the parameters of nn.MultiheadAttention: a query of `dim` numbers over items of n_item numbers each.
+ * `heads` divides dim. */
 rws_layer *rws_setup_attention(rws_setup *s, rws_group group, const char *name, int dim, int heads, int n_item);
 
-/* An encoder of sets: an mlp for each item, with the parameters of rws_setup_mlp, then the sum, mean or maximum over the
- * items, component by component. */
+/* An encoder of sets: an mlp for each item, with the parameters of rws_setup_mlp, then the sum, mean or maximum over
+ * the items, component by component. */
 typedef enum { RWS_SUM, RWS_MEAN, RWS_MAX } rws_pooling;
 rws_layer *rws_setup_set_encoder(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_pooling how,
                                  const int *sizes, int n_sizes);
 
-/* Layer norm like nn.LayerNorm, of n numbers; and an mlp whose blocks add to their input, for deep networks: NAME.in, then
- * n_blocks blocks of nn.Sequential(LayerNorm, Linear, f, Linear), NAME.blocks.0, …, then NAME.out. */
+/* Layer norm like nn.LayerNorm, of n numbers; and an mlp whose blocks add to their input, for deep networks: NAME.in,
+ * then n_blocks blocks of nn.Sequential(LayerNorm, Linear, f, Linear), NAME.blocks.0, …, then NAME.out. */
 rws_layer *rws_setup_layer_norm(rws_setup *s, rws_group group, const char *name, int n);
 rws_layer *rws_setup_residual_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, int n_in,
                                   int width, int n_blocks, int n_out);
 
-/* A convolution of pictures: n_in channels of rows x cols numbers, one behind the other, become n_out channels. Parameters,
- * layouts and sizes are those of nn.Conv2d and nn.ConvTranspose2d.
+/* A convolution of pictures: n_in channels of rows x cols numbers, one behind the other, become n_out channels.
+ * Parameters, layouts and sizes are those of nn.Conv2d and nn.ConvTranspose2d.
  *
  *     const rws_conv down = {.n_in = 1, .n_out = 8, .rows = 28, .cols = 28, .kernel = 3, .padding = 1};
  *     w->conv = rws_setup_conv2d(s, RWS_PHI, "phi.conv", &down);                                             in setup
- *     rws_var y = rws_apply(path, RWS_RELU, rws_conv2d(path, w->conv, rws_observed(path, "x")));             in the guide
- *     y = rws_pool2d(path, y, 8, 28, 2, RWS_MAX);                                                            8 x 14 x 14
+ *     rws_var y = rws_apply(path, RWS_RELU, rws_conv2d(path, w->conv, rws_observed(path, "x")));             in the
+ *     guide
+ *     y = rws_pool2d(path, y, 8, 28, 2, RWS_MAX);                                                            8 x 14 x
+ *     14
  */
 typedef struct {
     int n_in, n_out;    /* channels */
@@ -314,12 +318,12 @@ typedef struct {
 rws_layer *rws_setup_conv2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
 rws_layer *rws_setup_conv_transpose2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
 
-/* Returns how many numbers come out of a layer, to declare the layer after it, and writes them as a picture: channels, rows
- * and columns. Each pointer may be NULL. The output of a layer that is not a convolution is 1 channel of 1 row. */
+/* Returns how many numbers come out of a layer, to declare the layer after it, and writes them as a picture: channels,
+ * rows and columns. Each pointer may be NULL. The output of a layer that is not a convolution is 1 channel of 1 row. */
 int rws_layer_picture(const rws_layer *l, int *channels, int *rows, int *cols);
 
-/* The bias of a linear layer, or of the last one of an mlp, to start from values of your own: a guide that loops or recurses
- * should begin with logits at which it ends soon. NULL for a layer of another kind. */
+/* The bias of a linear layer, or of the last one of an mlp, to start from values of your own: a guide that loops or
+ * recurses should begin with logits at which it ends soon. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
 
 /* ------------------------------------------------------------------------------------------------------------- data */
@@ -352,7 +356,7 @@ typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
  *   - NPY (numpy.save): an array of one or two dimensions, of float32, float64, integers or booleans;
  *   - safetensors: a tensor of one or two dimensions.
  * Columns that no field uses may hold anything. A cell of a field that is not a finite number fails the setup with a
- * sentence that names file, line and column. Columns count from 1. */
+ * message that names file, line and column. Columns count from 1. */
 typedef struct rws_table rws_table; /* lives as long as the model */
 
 /* The order in which training rows come. Each order is the same whenever the run is repeated. */
@@ -383,42 +387,43 @@ typedef struct {
 } rws_table_options;
 
 /* Reads the file that a text setting of the model names (NULL: "data"); its path becomes absolute as by rws_setup_path.
- * `options` may be NULL. A failure (no file, lines of different length, no memory, …) fails the setup with a sentence;
+ * `options` may be NULL. A failure (no file, lines of different length, no memory, …) fails the setup with a message;
  * the table that is then returned has no rows and no columns and can be passed to all functions below. If there are too
  * few rows to hold out one, all rows serve both purposes. */
 rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_options *options);
 
 /* The same for numbers at hand, `rows` x `columns`, which are copied. n_test rows of test_values are the test rows; if
- * n_test is 0, rows are held out as the options say. `name` stands for the numbers in sentences. */
+ * n_test is 0, rows are held out as the options say. `name` stands for the numbers in messages. */
 rws_table *rws_setup_table_numbers(rws_setup *s, const char *name, const float *values, size_t rows, int columns,
                                    const float *test_values, size_t n_test, const rws_table_options *options);
 
 /* Declares a field, or a label, that is made of columns of a table, and returns how many columns these are: the dim of
  * the field; 1 after a failure. `columns` is a list of names, numbers and ranges ("age", "age,weight", "2:5",
- * "first:last"); NULL means all columns, and "#" the number of the row in its file, from 0; rows that skip_missing leaves
- * out count, lines without cells do not. With ids it is the number of the id, in the order in which ids first come in the
- * file. A file with a number from 2^24 on is refused then. An empty cell of a label, or one that is NaN, is NaN: not
- * known. */
+ * "first:last"); NULL means all columns, and "#" the number of the row in its file, from 0; rows that skip_missing
+ * leaves out count, lines without cells do not. With ids it is the number of the id, in the order in which ids first
+ * come in the file. A file with a number from 2^24 on is refused then. An empty cell of a label, or one that is NaN, is
+ * NaN: not known. */
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 
 /* Declares a series (rws_setup_series) of a table whose options name a column of ids: item t of a datum is row t of its
- * id, in the order of the file, and an item is made of `columns` as above. Rows of an id need not follow each other. An id
- * is any text, compared byte by byte, and belongs as a whole to training or to tests. `most` is the most items that a
- * datum, or a dream, may have; 0: as many as the longest has. Fails if an id has more rows. Returns the numbers of an item.
- * In such a table, a field or a label must have the same numbers in all rows of an id. */
+ * id, in the order of the file, and an item is made of `columns` as above. Rows of an id need not follow each other. An
+ * id is any text, compared byte by byte, and belongs as a whole to training or to tests. `most` is the most items that
+ * a datum, or a dream, may have; 0: as many as the longest has. Fails if an id has more rows. Returns the numbers of an
+ * item. In such a table, a field or a label must have the same numbers in all rows of an id. */
 int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int most);
 
-/* Declares a field of one number: how many rows a datum has, so that the model can visit a site for it before the items. */
+/* Declares a field of one number: how many rows a datum has, so that the model can visit a site for it before the
+ * items. */
 void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name);
 
-/* Declares a series whose items are all in one row of the table: the first of the columns is the number of items, the others
- * are the items of `dim` numbers each; items at the end may be unused. Returns how many items there are at most; 1 after a
- * failure. */
+/* Declares a series whose items are all in one row of the table: the first of the columns is the number of items, the
+ * others are the items of `dim` numbers each; items at the end may be unused. Returns how many items there are at most;
+ * 1 after a failure. */
 int rws_setup_table_row_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int dim);
 
-/* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields stay
- * as they are. After the last row comes the first again. RWS_BAD_INPUT if the table has no rows. */
+/* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields
+ * stay as they are. After the last row comes the first again. RWS_BAD_INPUT if the table has no rows. */
 rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, int n, rws_random *random,
                           float *const *fields, rws_error *err);
 
@@ -429,8 +434,8 @@ int rws_table_columns(const rws_table *t);
 /* The most rows of an id; 1 without ids. */
 int rws_table_longest(const rws_table *t);
 
-/* All numbers of row i (0 … rows - 1); NaN where the cell is not a finite number. NULL: there is no such row. With ids it
- * is the first row of datum i, and rws_table_item returns its row number `item`, the first being 0. */
+/* All numbers of row i (0 … rows - 1); NaN where the cell is not a finite number. NULL: there is no such row. With ids
+ * it is the first row of datum i, and rws_table_item returns its row number `item`, the first being 0. */
 const float *rws_table_row(const rws_table *t, rws_split split, int i);
 const float *rws_table_item(const rws_table *t, rws_split split, int i, int item);
 
@@ -439,7 +444,8 @@ const float *rws_table_item(const rws_table *t, rws_split split, int i, int item
 int         rws_table_column(const rws_table *t, const char *name);
 const char *rws_table_name(const rws_table *t, int column);
 
-/* ---------------------------------------------------------------------------------------------------------- programs */
+/* ---------------------------------------------------------------------------------------------------------- programs
+ * */
 
 /* A path: one execution of a program, for all particles that made the same choices so far. It is valid until the
  * program returns. */
@@ -462,14 +468,15 @@ void *rws_alloc(rws_path *path, size_t bytes);
 /* How many iterations of training came before this pass. */
 uint64_t rws_iteration(const rws_path *path);
 
-/* Stops the pass with RWS_BAD_INPUT and this sentence, because the program cannot go on. Does not return. */
+/* Stops the pass with RWS_BAD_INPUT and this message, because the program cannot continue. Does not return. */
 void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 /* A field of the datum. For the guide: the model must not look at the data. */
 rws_var rws_observed(rws_path *path, const char *field);
 
-/* The length of a series of the datum, for rws_branch, and its item number t, the first being 0. An item that some datum
- * of this path does not have stops the pass, so that a guide branches on the length before it reads. For the guide. */
+/* The length of a series of the datum, for rws_branch, and its item number t, the first being 0. An item that some
+ * datum of this path does not have stops the pass, so that a guide branches on the length before it reads. For the
+ * guide. */
 rws_var rws_length(rws_path *path, const char *series);
 rws_var rws_item(rws_path *path, const char *series, int t);
 
@@ -505,9 +512,9 @@ void rws_await(rws_path *path, const rws_var *v, int n);
  * like a field of the data is observed: it belongs to the model alone, which visits it once.
  *
  * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce, rloo, nvil,
- * vimco, concrete and dvae: the gradient of the bound passes through the value to the parameters that it was drawn with,
- * and only discrete choices have score-function terms. Under the first four methods rws_setup_gradient chooses otherwise
- * for single sites. Under all other methods a drawn value counts as a constant. */
+ * vimco, concrete and dvae: the gradient of the bound passes through the value to the parameters that it was drawn
+ * with, and only discrete choices have score-function terms. Under the first four methods rws_setup_gradient chooses
+ * otherwise for single sites. Under all other methods a drawn value counts as a constant. */
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits);      /* an index: a vector of one */
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits);        /* zeros and ones, one per logit */
 rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* independent components */
@@ -516,8 +523,8 @@ rws_var rws_gumbel(rws_path *path, const char *site, rws_var location); /* scale
 rws_var rws_concrete(rws_path *path, const char *site, rws_var logits,
                      rws_var temperature); /* the log of a point on the simplex */
 
-/* Independent components, each parameter with as many numbers as the value or with one. A value outside of the support is
- * impossible (log-density -inf). */
+/* Independent components, each parameter with as many numbers as the value or with one. A value outside of the support
+ * is impossible (log-density -inf). */
 rws_var rws_exponential(rws_path *path, const char *site, rws_var rate);
 rws_var rws_log_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* of the logarithm */
 rws_var rws_laplace(rws_path *path, const char *site, rws_var location, rws_var scale);
@@ -531,9 +538,9 @@ rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
 rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
 
 /* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
- * whole number is refused with a sentence. A draw considers the numbers whose probability matters. If these are more than
- * RWS_INDEX_MOST (from a rate of about 4e6 on for a Poisson distribution), the draw stops the pass: use a continuous
- * distribution there. Scores have no such limit. */
+ * whole number is refused with a message. A draw considers the numbers whose probability matters. If these are more
+ * than RWS_MAX_INDEX (from a rate of about 4e6 on for a Poisson distribution), the draw stops the pass: use a
+ * continuous distribution there. Scores have no such limit. */
 rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
 rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
 rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);
@@ -541,16 +548,16 @@ rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, r
 
 /* Vectors whose numbers belong together. A Dirichlet is a point on the simplex. The Cholesky factor of a multivariate
  * normal's covariance is a lower triangle with numbers above 0 on its diagonal: n * n numbers, row by row (those
- * above the diagonal are not looked at), or the n (n + 1) / 2 numbers of the triangle alone. rws_categoricals draws n indices at
- * once, each by its own row of the logits, which have n * C numbers; up to 8 of them share rows like a single one.
- * rws_multinomial counts how often each of C categories came in `trials` trials. */
+ * above the diagonal are not looked at), or the n (n + 1) / 2 numbers of the triangle alone. rws_categoricals draws n
+ * indices at once, each by its own row of the logits, which have n * C numbers; up to 8 of them share rows like a
+ * single one. rws_multinomial counts how often each of C categories came in `trials` trials. */
 rws_var rws_dirichlet(rws_path *path, const char *site, rws_var concentrations);
 rws_var rws_multivariate_normal(rws_path *path, const char *site, rws_var mean, rws_var factor);
 rws_var rws_categoricals(rws_path *path, const char *site, rws_var logits, int n);
 rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_var logits);
 
-/* rws_von_mises: angles, drawn from -pi to pi; any angle can be scored. rws_delta: numbers that are certain; any other value
- * is impossible. */
+/* rws_von_mises: angles, drawn from -pi to pi; any angle can be scored. rws_delta: numbers that are certain; any other
+ * value is impossible. */
 rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration);
 rws_var rws_delta(rws_path *path, const char *site, rws_var at);
 
@@ -566,13 +573,14 @@ typedef enum {
 } rws_support;
 
 /* A family of distributions: how to draw a value and how to score it. The distributions of this header are such structs
- * (rws_family_find), and a program may bring its own: a const struct that it passes to rws_site_visit. All functions are
- * made of the functions of this header (rws_add, rws_apply, …), so that they have no loop over particles, and gradients by
- * the value and by the parameters follow by themselves. They visit no sites and do not branch. p is the n_params
- * parameters after `prepare`; f is the family itself, for its context. Members may be NULL where that is said; members
- * that are left out of an initialiser mean what most families want.
+ * (rws_family_find), and a program may bring its own: a const struct that it passes to rws_site_visit. All functions
+ * are made of the functions of this header (rws_add, rws_apply, …), so that they have no loop over particles, and
+ * gradients by the value and by the parameters follow by themselves. They visit no sites and do not branch. p is the
+ * n_params parameters after `prepare`; f is the family itself, for its context. Members may be NULL where that is said;
+ * members that are left out of an initialiser mean what most families want.
  *
- *     static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)      an exponential, by its rate
+ *     static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)      an exponential, by its
+ *     rate
  *     {
  *         rws_var u = rws_draw_noise(path, RWS_NOISE_UNIFORM, rws_dim(path, p[0]));
  *         return rws_affine(path, rws_div(path, rws_apply(path, RWS_LOG, u), p[0]), -1, 0);
@@ -582,7 +590,7 @@ typedef enum {
 
 typedef struct rws_family rws_family;
 struct rws_family {
-    const char *name; /* for sentences; guide and model must agree on it. It must live as long as the pass */
+    const char *name; /* for messages; guide and model must agree on it. It must live as long as the pass */
     const char *help; /* one line for `rws list`; may be NULL */
     rws_support support;
     bool        reparameterised; /* the derivative of a draw by its parameters is that of the value */
@@ -603,8 +611,8 @@ struct rws_family {
     rws_var (*log_density)(rws_path *path, const rws_family *f, rws_var value, const rws_var *p);
     /* The same for a value that was not drawn here, if there is a shorter way to it. May be NULL. */
     rws_var (*score)(rws_path *path, const rws_family *f, rws_var value, const rws_var *p);
-    /* The guide's draw for method dww, from a mixture with weight delta, and the log-density of the mixture at it. NULL:
-     * draws as for any method. */
+    /* The guide's draw for method dww, from a mixture with weight delta, and the log-density of the mixture at it.
+     * NULL: draws as for any method. */
     rws_var (*draw_defensive)(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_density);
 };
 
@@ -617,29 +625,31 @@ const rws_family *rws_family_find(const char *name);
 /* The log-density of a value under a family, outside of any site. Gradients follow it. */
 rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *params);
 
-/* A mixture of n components, whose log-density is the sum over all of them: which one a value came from is no choice. The
- * components are of any families, with values of one length, all of them real numbers or all of them whole ones. Where all
- * are of one family the other side may visit the site with that family alone. Draws count as constants for every method. */
+/* A mixture of n components, whose log-density is the sum over all of them: which one a value came from is no choice.
+ * The components are of any families, with values of one length, all of them real numbers or all of them whole ones.
+ * Where all are of one family the other side may visit the site with that family alone. Draws count as constants for
+ * every method. */
 typedef struct {
     const rws_family *family;
     const rws_var    *params;
 } rws_component;
 rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n);
 
-/* For the draw of a family, and of rws_observe; a program's own code has no use for them. Noise is `dim` independent numbers
- * for every particle, uniform in (0, 1) or standard normal; from there on particles have rows of their own. An index is
- * drawn by rows of at most RWS_INDEX_MOST normalised log-probabilities; particles that draw the same index share a row.
- * rws_draw_from draws from another family, as a constant. */
-#define RWS_INDEX_MOST 32000 /* categories that a particle draws from at a time */
+/* For the draw of a family, and of rws_observe; a program's own code has no use for them. Noise is `dim` independent
+ * numbers for every particle, uniform in (0, 1) or standard normal; from there on particles have rows of their own. An
+ * index is drawn by rows of at most RWS_MAX_INDEX normalised log-probabilities; particles that draw the same index
+ * share a row. rws_draw_from draws from another family, as a constant. */
+#define RWS_MAX_INDEX 32000 /* categories that a particle draws from at a time */
 typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
 rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
 rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
 rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params);
 
-/* An observation with a density of your own, for the model. log_density makes the log-density, a vector of one, from the
- * datum (an item of a series) and from what `context` points to: values of the program, in a struct on its stack. Gradients
- * follow it. draw makes a datum for the sleep phase, by the functions above. Without it (NULL) the model cannot be
- * sampled: methods with a sleep phase (ws, wws) and rws sample refuse it with a sentence. Returns the datum. */
+/* An observation with a density of your own, for the model. log_density makes the log-density, a vector of one, from
+ * the datum (an item of a series) and from what `context` points to: values of the program, in a struct on its stack.
+ * Gradients follow it. draw makes a datum for the sleep phase, by the functions above. Without it (NULL) the model
+ * cannot be sampled: methods with a sleep phase (ws, wws) and rws sample refuse it with a message. Returns the datum.
+ * */
 typedef rws_var rws_density(rws_path *path, rws_var datum, const void *context);
 typedef rws_var rws_drawer(rws_path *path, const void *context);
 rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, rws_drawer *draw, const void *context);
@@ -649,14 +659,14 @@ rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, 
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
 void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context);
 
-/* Kernels for sequences of whole numbers, each given as its length and then its items; the context is not looked at. The
- * first is minus the square of the edit distance (the least number of insertions, deletions and replacements of one item);
- * the second is 0 for equal sequences and -inf for others. */
+/* Kernels for sequences of whole numbers, each given as its length and then its items; the context is not looked at.
+ * The first is minus the square of the edit distance (the least number of insertions, deletions and replacements of one
+ * item); the second is 0 for equal sequences and -inf for others. */
 double rws_edit_kernel(const float *datum, const float *made, int dim, const void *context);
 double rws_equal_kernel(const float *datum, const float *made, int dim, const void *context);
 
-/* The edit distance of two sequences of whole numbers: the least number of insertions, deletions and replacements, each of
- * one item, that turn a into b. Time n_a * n_b. `row` is scratch memory for min(n_a, n_b) + 1 ints. */
+/* The edit distance of two sequences of whole numbers: the least number of insertions, deletions and replacements, each
+ * of one item, that turn a into b. Time n_a * n_b. `row` is scratch memory for min(n_a, n_b) + 1 ints. */
 int rws_edit_distance(const int *a, int n_a, const int *b, int n_b, int *row);
 
 /* A value at a site, as rws_train.h hands it out and takes it. */
@@ -668,8 +678,8 @@ typedef struct {
 } rws_choice;
 
 /* Reports on the particles of this path, for metrics, for questions and for samples: a value, or a text that all of
- * them share. Name and text are copied. A name may be reported many times. While nothing is asked, as in training, it costs
- * nothing. Some names are drawn as pictures: "tree", a text in brackets; "picture", the greys of a square from 0
+ * them share. Name and text are copied. A name may be reported many times. While nothing is asked, as in training, it
+ * costs nothing. Some names are drawn as pictures: "tree", a text in brackets; "picture", the greys of a square from 0
  * (black) to 1; with it "seen", the picture that it stands for, with a box in it for every "where" (as rws_attend
  * takes it). */
 void rws_report(rws_path *path, const char *name, rws_var v);
@@ -680,8 +690,8 @@ void rws_report_text(rws_path *path, const char *name, const char *text);
 bool rws_reports(const rws_path *path);
 bool rws_reports_all(const rws_path *path);
 
-/* Multiplies the model's joint density by exp(log_weight), a vector of one, which gradients follow: a soft constraint, or
- * a likelihood that the program has summed up itself. Sentences about it show the name. Such a model cannot be
+/* Multiplies the model's joint density by exp(log_weight), a vector of one, which gradients follow: a soft constraint,
+ * or a likelihood that the program has summed up itself. Messages about it show the name. Such a model cannot be
  * sampled: a pass in which it dreams (ws, wws, rws sample) is refused, unless `in_prior` says that the weight only
  * normalises the prior and may be left out there. For the model. */
 void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior);
@@ -733,8 +743,8 @@ static inline rws_var rws_onehot_at(rws_path *path, int index, int n)
 /* Row number `index` of a matrix with n columns that is given as one vector (rws_parameter). */
 rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 
-/* Matrices. A matrix is a vector of rows * cols numbers, row after row: a parameter, or any value. For a Gaussian process
- * with the covariance k (n x n), noise of variance s2 and observations y (n numbers), the log-density is
+/* Matrices. A matrix is a vector of rows * cols numbers, row after row: a parameter, or any value. For a Gaussian
+ * process with the covariance k (n x n), noise of variance s2 and observations y (n numbers), the log-density is
  *
  *     rws_var l = rws_cholesky(path, rws_add_diagonal(path, k, s2)), half = rws_triangular_solve(path, l, y, false);
  *     rws_var log_p = rws_affine(path, rws_add(path, rws_dot(path, half, half), rws_log_determinant(path, l)), -0.5f,
@@ -757,8 +767,8 @@ rws_var rws_log_determinant(rws_path *path, rws_var l); /* log det(l l^T) of a C
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
-/* For rws_model.relaxed and RWS_RELAX_DENSITY: the log-density of the relaxed choice, if its log-probabilities are log_pi,
- * under the relaxation of the method: Concrete, or the smoothed bits of dvae. */
+/* For rws_model.relaxed and RWS_RELAX_DENSITY: the log-density of the relaxed choice, if its log-probabilities are
+ * log_pi, under the relaxation of the method: Concrete, or the smoothed bits of dvae. */
 rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
 /* The same value as a constant: gradients stop here. */
@@ -777,8 +787,8 @@ rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
 /* The state h after one more input; *c, the memory of the cell, is replaced by the next one. */
 rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c);
 
-/* All items of a series of the datum, and their number *n. The path splits where lengths differ; what is made of the items is
- * computed for the data of this path alone. For the guide.
+/* All items of a series of the datum, and their number *n. The path splits where lengths differ; what is made of the
+ * items is computed for the data of this path alone. For the guide.
  *
  *     int     n;
  *     rws_var *x = rws_items(path, "x", &n), *h = (rws_var *)rws_alloc(path, n * sizeof *h);
@@ -810,8 +820,8 @@ static inline rws_var *rws_gru_backwards(rws_path *path, const rws_layer *l, con
  * `states` is NULL, states[t] becomes the two states after item t, as in PyTorch's output. */
 rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states);
 
-/* Layers over n items, which may be those of a series or of a set; n may differ from datum to datum. A part holds one item, or
- * several one behind the other. The guide of a datum that is a set of points:
+/* Layers over n items, which may be those of a series or of a set; n may differ from datum to datum. A part holds one
+ * item, or several one behind the other. The guide of a datum that is a set of points:
  *
  *     rws_var *x = rws_items(path, "x", &n);
  *     rws_var  all = rws_set_encoder(path, encoder, x, n), about_0 = rws_attention(path, attention, all, x, n);
@@ -820,14 +830,15 @@ rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *ite
 rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const rws_var *items, int n);
 rws_var rws_set_encoder(rws_path *path, const rws_layer *l, const rws_var *items, int n);
 
-/* The mean of n values, weighted by softmax(query . key / sqrt(dim)), without parameters: the attention of one head. A key
- * has as many numbers as the query. n is at least 1. */
+/* The mean of n values, weighted by softmax(query . key / sqrt(dim)), without parameters: the attention of one head. A
+ * key has as many numbers as the query. n is at least 1. */
 rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, const rws_var *values, int n);
 
 rws_var rws_layer_norm(rws_path *path, const rws_layer *l, rws_var x);
 rws_var rws_residual_mlp(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
 
-/* Pictures of several channels, one behind the other. rws_pool2d makes one number of each window of size x size numbers. */
+/* Pictures of several channels, one behind the other. rws_pool2d makes one number of each window of size x size
+ * numbers. */
 rws_var rws_conv2d(rws_path *path, const rws_layer *l, rws_var pictures);
 rws_var rws_conv_transpose2d(rws_path *path, const rws_layer *l, rws_var pictures);
 rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int size, rws_pooling how);
@@ -840,7 +851,8 @@ rws_var rws_place(rws_path *path, rws_var glimpse, int rows, int cols, rws_var w
                   int out_cols);                                                                  /* write */
 rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
 
-/* ----------------------------------------------------------------------------------------------------------- metrics */
+/* ----------------------------------------------------------------------------------------------------------- metrics
+ * */
 
 typedef struct rws_eval rws_eval; /* one evaluation of a run; lives during the functions below only */
 
@@ -853,15 +865,15 @@ const float *rws_eval_field(const rws_eval *e, const char *field);
 typedef double rws_datum_value(const float *const *fields, const void *context);
 rws_status     rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, double *value, rws_error *err);
 
-/* Writes the mean over the test data of log p(x), exactly: the sum over all choices that a particle of the guide can make, each
- * of them once. Every latent site must be a choice (rws_categorical, rws_choose, rws_flip, or rws_bernoulli of one logit), and
- * there may be about a million combinations (RWS_MAX_PATHS); RWS_BAD_INPUT otherwise. What the guide's networks say does not matter, and
- * is not computed unless the guide branches on it. */
+/* Writes the mean over the test data of log p(x), exactly: the sum over all choices that a particle of the guide can
+ * make, each of them once. Every latent site must be a choice (rws_categorical, rws_choose, rws_flip, or rws_bernoulli
+ * of one logit), and there may be about a million combinations (RWS_MAX_PATHS); RWS_BAD_INPUT otherwise. What the
+ * guide's networks say does not matter, and is not computed unless the guide branches on it. */
 rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err);
 
-/* RWS_STOPPED if the user wants training to stop (Ctrl-C): for a metric of your own that computes for more than a second
- * without the functions below, which ask by themselves. Return the status. */
-rws_status rws_eval_go_on(rws_eval *e, rws_error *err);
+/* RWS_STOPPED if the user wants training to stop (Ctrl-C): for a metric of your own that computes for more than a
+ * second without the functions below, which ask by themselves. Return the status. */
+rws_status rws_eval_check_stop(rws_eval *e, rws_error *err);
 
 /* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x
  * dim, to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN,
@@ -911,7 +923,8 @@ typedef struct {
 /* Adds a number to the snapshot that is being measured, with a label ("NP -> NP PP") or NULL. The label is copied. */
 void rws_eval_show(rws_eval *e, const char *label, double value);
 
-/* ------------------------------------------------------------------------------------------------------------- model */
+/* ------------------------------------------------------------------------------------------------------------- model
+ * */
 
 /* What takes the place of log p of a choice where the choice is a point on the simplex. */
 typedef enum {
@@ -935,7 +948,7 @@ typedef struct {
 
 /* A picture that a user asks about, row by row: 0 is black and 255 white. */
 typedef struct {
-    const char    *name; /* of its file, for sentences */
+    const char    *name; /* of its file, for messages */
     int            wide, high;
     const uint8_t *grey;
 } rws_grey;
@@ -947,7 +960,7 @@ typedef void rws_teller(void *context, const char *name, const char *text, doubl
  * of your own passes its model to rws_trainer_new (rws_train.h).
  *
  * Functions that get `const void *state` may be called by several threads at once. A function that fails writes a
- * sentence with rws_fail; members may be NULL where that is said.
+ * message with rws_fail; members may be NULL where that is said.
  */
 typedef struct rws_model {
     int                 abi; /* RWS_ABI */
@@ -975,9 +988,9 @@ typedef struct rws_model {
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
 
-    /* For rebar, relax, muprop, concrete and dvae, which apply to a model with a single categorical site that never branches on it:
-     * log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. Needs rws_setup_relaxed. May
-     * be NULL. */
+    /* For rebar, relax, muprop, concrete and dvae, which apply to a model with a single categorical site that never
+     * branches on it: log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. Needs
+     * rws_setup_relaxed. May be NULL. */
     rws_var (*relaxed)(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
 
     /* For method em: one exact step of expectation and maximisation over all training data, which overwrites theta

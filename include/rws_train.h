@@ -12,19 +12,20 @@
  * The command line trains, evaluates, asks and samples by this header too. Models and guides are written with rws.h; the
  * metrics of runs are read, and many runs described, with rws_results.h.
  *
- * Failure. A function that returns rws_status writes one sentence, the error message, into *err, which may be NULL,
- * unless it returns RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or a
- * program did. After a failure, what the function should have made is NULL.
+ * Failure. A function that returns rws_status writes the error message, a full sentence, into *err, which may be NULL,
+ * unless it returns RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or
+ * a program did. After a failure, what the function should have made is NULL.
  *
- * NULL. An argument that must not be NULL is refused: RWS_BAD_INPUT, or the result of an empty object (NULL, 0, false, NaN).
+ * NULL. An argument that must not be NULL is refused: RWS_BAD_INPUT, or the result of an empty object (NULL, 0, false,
+ * NaN).
  *
  * Threads. A trainer belongs to one thread at a time; a second thread that steps, trains, measures, asks, keeps or saves it
  * meanwhile gets RWS_BAD_INPUT, and no other function may be called then. Two trainers may be used by two threads at once. It starts
  * config.threads - 1 threads of its own. A posterior may be asked by any number of threads at once. rws_answers
  * and rws_samples are plain data: read them anywhere, free them once.
  *
- * Ownership. An object that a function hands out through a pointer to a pointer (_new, _open, _resume, _ask, …) belongs to
- * the caller, who frees it with the free function of its type; every free function accepts NULL. Pointers inside a
+ * Ownership. An object that a function hands out through a pointer to a pointer (_new, _open, _resume, _ask, …) belongs
+ * to the caller, who frees it with the free function of its type; every free function accepts NULL. Pointers inside a
  * structure live as long as the structure. Texts that a caller passes are copied.
  *
  * Same bits. With the same configuration (except threads), the same build and the same kind of processor, training,
@@ -102,14 +103,15 @@ uint64_t          rws_trainer_iteration(const rws_trainer *t); /* how many are d
 bool   rws_trainer_field(const rws_trainer *t, int i, rws_field *out);
 double rws_trainer_seconds(const rws_trainer *t); /* spent in rws_trainer_step so far, of this run */
 
-/* One iteration: every phase of the method on the next batch. RWS_BROKEN if the numbers broke (a NaN, a gradient that
- * is not finite, every particle of every datum impossible), RWS_BAD_INPUT if the programs do not fit each other or the
- * data, RWS_NO_MEMORY. After a failure the iteration does not count, though parameters may have moved: those that an
- * earlier phase stepped, or others than those whose gradient is not finite. The trainer can still be evaluated, asked,
- * saved and stepped. */
+/* One iteration: every phase of the method on the next batch. RWS_BROKEN after a numerical failure (a NaN, a gradient
+ * that is not finite, every particle of every datum impossible), RWS_BAD_INPUT if the programs do not fit each other or
+ * the data, RWS_NO_MEMORY. After a failure the iteration does not count, though parameters may have moved: those that
+ * an earlier phase stepped, or others than those whose gradient is not finite. The trainer can still be evaluated,
+ * asked, saved and stepped. */
 rws_status rws_trainer_step(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
-/* The numbers of one evaluation. A metric is NaN where it is not defined, as kl and ess of a single particle are not. */
+/* The numbers of one evaluation. A metric is NaN where it is not defined, as kl and ess of a single particle are not.
+ * */
 typedef struct {
     uint64_t           iteration;
     double             seconds; /* of training until then */
@@ -124,10 +126,10 @@ typedef struct {
 rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err) RWS_MUST_CHECK;
 double     rws_measures_get(const rws_measures *m, const char *metric); /* NaN if there is no such metric */
 
-/* The gradient that an iteration would step along, uphill, at the present parameters, which stay as they are. `gradient`
- * has `size` floats (rws_trainer_size), laid out like all parameters one after the other (rws_param_view.offset). The
- * data are the present training batch, or all test data. Each `draw` has random numbers of its own, so that an iteration
- * has many gradients. */
+/* The gradient that an iteration would step along, uphill, at the present parameters, which stay as they are.
+ * `gradient` has `size` floats (rws_trainer_size), laid out like all parameters one after the other
+ * (rws_param_view.offset). The data are the present training batch, or all test data. Each `draw` has random numbers of
+ * its own, so that an iteration has many gradients. */
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, size_t size,
                                 rws_error *err) RWS_MUST_CHECK;
 
@@ -152,9 +154,9 @@ rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_
  * setting site.NAME name it: the name may be wrong. NULL if there is no such site. */
 const char *rws_trainer_unvisited(const rws_trainer *t);
 
-/* The name of a parameter of theta or phi whose gradient has been zero in every iteration, so that it has not learned: no
- * program may use it, or it may belong to the wrong group, as a network of the guide does that is not part of phi. NULL if there
- * is none, or if that is not known: with several ranks, and under an optimiser without memory. */
+/* The name of a parameter of theta or phi whose gradient has been zero in every iteration, so that it has not learned:
+ * no program may use it, or it may belong to the wrong group, as a network of the guide does that is not part of phi.
+ * NULL if there is none, or if that is not known: with several ranks, and under an optimiser without memory. */
 const char *rws_trainer_unlearned(const rws_trainer *t);
 
 /* A parameter matrix in the trainer's own memory. */
@@ -203,22 +205,22 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err) 
  * is not finite, RWS_BAD_INPUT if the run has no folder or the file cannot be written: the old checkpoint stays. */
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
-/* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
- * `changes` may be NULL; only its members model, changed, iterations, lr, threads and limits are read, and a member that
- * is 0 or NULL leaves the run's own value. `model` is as in rws_trainer_new. RWS_BAD_INPUT if there is no such run, if
- * another process has it, if a file is damaged or of a newer version, or if it does not fit the model.
+/* Resumes the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
+ * `changes` may be NULL; only its members model, changed, iterations, lr, threads and limits are read, and a member
+ * that is 0 or NULL leaves the run's own value. `model` is as in rws_trainer_new. RWS_BAD_INPUT if there is no such
+ * run, if another process has it, if a file is damaged or of a newer version, or if it does not fit the model.
  *
  * A shared object is loaded only if changes->model names its path, or if this user has named that path before on this
- * machine and the bytes are the same; never because the folder names it. RWS_BAD_INPUT, before anything is loaded, if no
- * object is named, if config.json, checkpoint and store disagree about the model, or if the object has other bytes than
- * the run began with and changes->changed is false. */
+ * machine and the bytes are the same; never because the folder names it. RWS_BAD_INPUT, before anything is loaded, if
+ * no object is named, if config.json, checkpoint and store disagree about the model, or if the object has other bytes
+ * than the run began with and changes->changed is false. */
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
-/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: whole sentences, or "".
+/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: messages, or "".
  * They are about a checkpoint that was made by another build, on another processor or with other data, about measures
  * that are missing, and about a file system without locks. Only rank 0 has them. The text belongs to the trainer. */
-const char *rws_trainer_remarks(const rws_trainer *t);
+const char *rws_trainer_warnings(const rws_trainer *t);
 
 /* Callbacks of rws_trainer_train; all members may be zero. */
 typedef struct {
@@ -228,7 +230,8 @@ typedef struct {
     bool (*stop)(void *context);
     /* Called every 50 ms or so, to show progress. */
     void (*progress)(void *context, const rws_trainer *t);
-    /* Called after each evaluation, and once more at the end with final = true. A status other than RWS_OK ends training. */
+    /* Called after each evaluation, and once more at the end with final = true. A status other than RWS_OK ends
+     * training. */
     rws_status (*evaluated)(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err);
     double save_every; /* fewest seconds between two checkpoints; 0: 5. Below 0: a checkpoint at each evaluation */
 } rws_watch;
@@ -243,13 +246,13 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
 typedef struct rws_posterior rws_posterior;
 
 /* Opens the run in a folder for asking; the folder is only read, and may belong to a run that is still training.
- * `changes` and `model` are as in rws_trainer_resume, but only the members model, changed, limits and set of `changes` are
- * read; `set` has up to RWS_MAX_ASK_SET settings that should differ from those of training. */
+ * `changes` and `model` are as in rws_trainer_resume, but only the members model, changed, limits and set of `changes`
+ * are read; `set` has up to RWS_MAX_ASK_SET settings that should differ from those of training. */
 rws_status rws_posterior_open(const char *folder, const rws_config *changes, const rws_model *model,
                               rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
 
-/* Makes a posterior with a copy of the present parameters of a trainer. The trainer may be freed before the posterior; a
- * model at hand may not. */
+/* Makes a posterior with a copy of the present parameters of a trainer. The trainer may be freed before the posterior;
+ * a model at hand may not. */
 rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_posterior_free(rws_posterior *p);
 
@@ -267,8 +270,8 @@ typedef struct {
     int          dim;
 } rws_reported;
 
-/* A question about one datum, which is given as fields, as a text or as a picture; if all three are NULL, the datum is test
- * datum number `test`, with the same numbers as in evaluations. If n_particles is 0, 1000 particles are drawn. */
+/* A question about one datum, which is given as fields, as a text or as a picture; if all three are NULL, the datum is
+ * test datum number `test`, with the same numbers as in evaluations. If n_particles is 0, 1000 particles are drawn. */
 typedef struct {
     const float *const *fields;  /* a pointer for each field in the order of declaration; NULL for a label */
     const char         *text;    /* read by rws_model.read */
@@ -277,13 +280,13 @@ typedef struct {
     int                 n_particles;
     uint64_t            seed;
     bool                particles; /* list the particles, with their choices */
-    /* Choices that are known, by site and visit: every particle takes them, and the guide draws the rest. Answers are then
-     * of the posterior given the datum and these choices, and log_evidence is log p(x, given). A particle that does not
-     * visit all of these sites is impossible. The member `given` of a choice is not read. */
+    /* Choices that are known, by site and visit: every particle takes them, and the guide draws the rest. Answers are
+     * then of the posterior given the datum and these choices, and log_evidence is log p(x, given). A particle that
+     * does not visit all of these sites is impossible. The member `given` of a choice is not read. */
     const rws_choice *given;
     int               n_given;
-    /* Called before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May be
-     * NULL. */
+    /* Called before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May
+     * be NULL. */
     bool (*stop)(void *context);
     void *context;
 } rws_question;
@@ -321,8 +324,8 @@ typedef struct {
     double              exact_log_evidence; /* NaN if it is not known */
 } rws_answers;
 
-/* Asks. RWS_BAD_INPUT if the model cannot be asked in this way or does not understand the text, if the datum has a NaN, or if
- * a given choice does not fit its site, is given twice, or is at a site and visit that no particle visits. */
+/* Asks. RWS_BAD_INPUT if the model cannot be asked in this way or does not understand the text, if the datum has a NaN,
+ * or if a given choice does not fit its site, is given twice, or is at a site and visit that no particle visits. */
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out,
                              rws_error *err) RWS_MUST_CHECK;
 void       rws_answers_free(rws_answers *a);
@@ -331,14 +334,14 @@ void       rws_answers_free(rws_answers *a);
 rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out,
                            rws_error *err) RWS_MUST_CHECK;
 
-/* The text that an answer reports under a name; and the value that it reports there for the time-th time, from 0. NULL if
- * there is none. */
+/* The text that an answer reports under a name; and the value that it reports there for the time-th time, from 0. NULL
+ * if there is none. */
 const char         *rws_answer_text(const rws_answer *a, const char *name);
 const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time);
 
-/* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The question says
- * which datum; its particles, seed and given choices are not read. To score some choices and sum over the rest, ask with
- * rws_question.given. */
+/* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The question
+ * says which datum; its particles, seed and given choices are not read. To score some choices and sum over the rest,
+ * ask with rws_question.given. */
 typedef struct {
     double log_p, log_q;
 } rws_score;
@@ -418,18 +421,18 @@ void       rws_marginals_free(rws_marginals *m);
  *                             v      |
  *     path's stack         rws_model.guide, then model: the host's own functions, which call the program
  *
- * A pass that fails is over for all of its paths. The library then resumes every path that waits once more, only to have
- * it leave its frames: instead of returning, the library function calls `escape`, which must jump (by longjmp) to the
- * host's code that called the library. From there the host unwinds its program and returns from guide or model. The same
- * happens where a library call of the path itself fails. */
+ * A pass that fails is over for all of its paths. The library then resumes every path that waits once more, only to
+ * have it leave its frames: instead of returning, the library function calls `escape`, which must jump (by longjmp) to
+ * the host's code that called the library. From there the host unwinds its program and returns from guide or model. The
+ * same happens where a library call of the path itself fails. */
 typedef struct rws_host {
-    /* Take and give back the interpreter's lock. Called before and after paths are executed, on the thread of the pass, and
-     * before and after forget. Kernels run without the lock. */
+    /* Take and give back the interpreter's lock. Called before and after paths are executed, on the thread of the pass,
+     * and before and after forget. Kernels run without the lock. */
     void (*enter)(void);
     void (*leave)(void);
 
-    /* Executes a path until it waits or ends, by rws_path_run. `begins`: the programs start from the beginning, also if the
-     * path was used before. */
+    /* Executes a path until it waits or ends, by rws_path_run. `begins`: the programs start from the beginning, also if
+     * the path was used before. */
     void (*resume)(rws_path *path, bool begins);
 
     /* Leaves the frames of the library on the path's stack, and does not return. NULL: the frames of the library and of
@@ -440,7 +443,8 @@ typedef struct rws_host {
     void (*forget)(void *kept);
 } rws_host;
 
-/* A pointer for the host's use, one for each path, NULL at first. A path is used in many passes, for many executions. */
+/* A pointer for the host's use, one for each path, NULL at first. A path is used in many passes, for many executions.
+ * */
 void **rws_path_slot(rws_path *path);
 
 /* For rws_host.resume: executes the path on its stack, until it waits, pauses or ends. */
@@ -449,11 +453,11 @@ void rws_path_run(rws_path *path);
 /* Called on the path's stack: rws_path_run returns to the host, which may run the path again at any time. */
 void rws_path_pause(rws_path *path);
 
-/* Fails the pass with this sentence, and returns. */
-void rws_path_refuse(rws_path *path, rws_status status, const char *sentence);
+/* Fails the pass with this message, and returns. */
+void rws_path_refuse(rws_path *path, rws_status status, const char *message);
 
-/* Whether the pass of the path has failed, and why; the sentence lives as long as the pass. */
-rws_status rws_path_failure(const rws_path *path, const char **sentence);
+/* Whether the pass of the path has failed, and why; the message lives as long as the pass. */
+rws_status rws_path_failure(const rws_path *path, const char **message);
 
 /* Whether the programs of the path have ended. */
 bool rws_path_ended(const rws_path *path);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_STEPS 4
+#define MAX_STEPS 4
 #define DARK -88.0f    /* logit of a probability that is 0 in float32 */
 #define SMALLEST 1e-4f /* least scale of a window, and least probability of a pixel of the mean image */
 #define LEAST_SD 0.01f
@@ -56,7 +56,7 @@ static const rws_setting settings[] = {
     {"canvas", "50", 4, 200, "side of an image; digits come on 50, those of a file on its own", true},
     {"glimpse", "20", 2, 100, "side of a glimpse", true},
     {"what", "50", 1, 1000, "length of an object's code, site what", true},
-    {"max_steps", "3", 1, MOST_STEPS, "most objects in an image", true},
+    {"max_steps", "3", 1, MAX_STEPS, "most objects in an image", true},
     {"hidden", "256", 4, 4096, "units of a hidden layer; the network of site more has half and a quarter of them",
      true},
     {"free", "4", 1, 4, "random coordinates of where: 4 (scales and shifts), 2 (shifts) or 1 (shift across)", true},
@@ -100,7 +100,7 @@ static rws_status open_images(rws_setup *s, air *m, rws_error *err)
     RWS_TRY(rws_canvases_open(path, RWS_TEST, &m->test, err));
     if (m->train.size != m->canvas || m->test.size != m->canvas)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "canvas is %d, but the canvases of digits have a side of %d: use --set canvas=%d.", m->canvas,
+                        "canvas is %d, but the canvases of digits have a side of %d: set canvas to %d.", m->canvas,
                         m->train.size, m->train.size);
     return RWS_OK;
 }
@@ -143,7 +143,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
     const size_t        size = n_pixels(m);
     if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "There are %d test images, fewer than the %llu that are needed; lower --eval-data.", from->n,
+                        "There are %d test images, fewer than the %llu that are needed; lower `n_test`.", from->n,
                         (unsigned long long)first + (unsigned long long)n);
     for (int i = 0; i < n; i++) {
         const size_t image =
@@ -252,7 +252,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
 /* ---- parts of both programs */
 
 /* The sd of a normal distribution from the output of a network. */
-static rws_var spread(rws_path *path, rws_var raw)
+static rws_var to_sd(rws_path *path, rws_var raw)
 {
     return rws_affine(path, rws_apply(path, RWS_SOFTPLUS, raw), 1, LEAST_SD);
 }
@@ -297,7 +297,7 @@ static int one_more(rws_path *path, const air *m, int n)
 /* Mean and sd of every "where" given n. The recurrent network that computes them makes one step, from an input of 0. */
 static void where_prior(rws_path *path, const air *m, int n, rws_var *mean, rws_var *sd)
 {
-    float mask[MOST_STEPS] = {0};
+    float mask[MAX_STEPS] = {0};
     for (int i = 0; i < n; i++) mask[i] = 1;
     *mean = rws_zeros(path, m->free);
     *sd = rws_constant(path, 1);
@@ -309,7 +309,7 @@ static void where_prior(rws_path *path, const air *m, int n, rws_var *mean, rws_
         rws_add(path, rws_linear(path, m->prior_x, rws_zeros(path, PRIOR_HIDDEN)), rws_linear(path, m->prior_h, h)));
     const rws_var out = rws_linear(path, m->prior_out, y);
     *mean = rws_slice(path, out, 0, m->free);
-    *sd = spread(path, rws_slice(path, out, m->free, m->free));
+    *sd = to_sd(path, rws_slice(path, out, m->free, m->free));
 }
 
 /* front: logits of the background that a glimpse is added to. back: minus the logits of pixels without a glimpse. */
@@ -344,7 +344,7 @@ static void model(rws_path *path, const void *state)
     if (n == m->steps && m->prior != CATEGORICAL) one_more(path, m, n);
     rws_report(path, "n", rws_constant(path, (float)n));
 
-    rws_var mean, sd, front, back, glimpses[MOST_STEPS], places[MOST_STEPS];
+    rws_var mean, sd, front, back, glimpses[MAX_STEPS], places[MAX_STEPS];
     if (n > 0) where_prior(path, m, n, &mean, &sd);
     for (int t = 0; t < n; t++) {
         places[t] = coordinates(path, m, rws_normal(path, "where", mean, sd));
@@ -379,12 +379,12 @@ static void guide(rws_path *path, const void *state)
 
         const rws_var at = rws_mlp(path, m->where, h);
         where = rws_normal(path, "where", rws_slice(path, at, 0, m->free),
-                           spread(path, rws_affine(path, rws_slice(path, at, m->free, m->free), 1, -3)));
+                           to_sd(path, rws_affine(path, rws_slice(path, at, m->free, m->free), 1, -3)));
         const rws_var seen =
             rws_attend(path, x, m->canvas, m->canvas, coordinates(path, m, where), m->glimpse, m->glimpse);
         const rws_var code = rws_mlp(path, m->what_net, seen);
         what = rws_normal(path, "what", rws_slice(path, code, 0, m->what),
-                          spread(path, rws_slice(path, code, m->what, m->what)));
+                          to_sd(path, rws_slice(path, code, m->what, m->what)));
     }
     if (n == m->steps && m->prior != CATEGORICAL) rws_flip(path, "more", rws_constant(path, DARK));
 }

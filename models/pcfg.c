@@ -109,7 +109,7 @@ static rws_status declare_labels(rws_setup *s, rws_pcfg *m, rws_error *err)
         if (m->labelled > 0)
             return rws_fail(err, RWS_BAD_INPUT,
                             "labelled is about sentences that are drawn from the grammar; trees of the sentences in a "
-                            "file are given by --given FILE.");
+                            "file are given by `given`.");
         rws_setup_label(s, "datum", 1);
         m->number = field;
     }
@@ -163,7 +163,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     const rws_grammar *g = m->g;
     const size_t       n = (size_t)g->n_nonterminals;
     m->caps = (rws_caps){rws_setup_int(s, "depth"), rws_setup_int(s, "nodes")};
-    m->room = 1 + m->caps.max_nodes * (g->max_right > 1 ? g->max_right - 1 : 1);
+    m->max_words = 1 + m->caps.max_nodes * (g->max_right > 1 ? g->max_right - 1 : 1);
     m->theta = rws_setup_alloc(s, n * sizeof *m->theta);
     m->proposal = rws_setup_alloc(s, n * sizeof *m->proposal);
     m->deep = rws_setup_alloc(s, n * sizeof *m->deep);
@@ -174,7 +174,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     for (int i = 0; i < g->n_productions && known; i++) m->log_truth[i] = (float)log(g->productions[i].p);
     m->n_places = count_places(g);
     find_deep(m);
-    rws_setup_field(s, RWS_PCFG_SENTENCE, 1 + m->room);
+    rws_setup_field(s, RWS_PCFG_SENTENCE, 1 + m->max_words);
     RWS_TRY(declare_labels(s, m, err));
     RWS_TRY(declare_rules(s, m, random, from_grammar, err));
     return declare_guide(s, m, err);

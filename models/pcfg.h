@@ -18,7 +18,7 @@ typedef struct {
     bool         sequential, hard;
     int          n_places; /* largest number of times that a non-terminal stands in one right-hand side */
     rws_caps     caps;
-    int          room;      /* words of the longest sentence */
+    int          max_words; /* words of the longest sentence */
     float       *log_truth; /* by production; NULL if the file does not give probabilities */
     const char  *path[2];   /* files of sentences, by split; NULL: none */
     rws_unknown  unknown;

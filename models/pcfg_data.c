@@ -7,7 +7,7 @@
 
 void rws_pcfg_put(const rws_pcfg *m, const int *tokens, int n, float *x)
 {
-    memset(x, 0, (size_t)(1 + m->room) * sizeof *x);
+    memset(x, 0, (size_t)(1 + m->max_words) * sizeof *x);
     x[0] = (float)n;
     for (int i = 0; i < n; i++) x[1 + i] = (float)tokens[i];
 }
@@ -26,12 +26,12 @@ rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split
 {
     *s = (rws_pcfg_source){.m = m, .split = split};
     if (!m->corpus->n[RWS_TRAIN] && !m->corpus->n[RWS_TEST])
-        RWS_TRY(rws_corpus_read(m->g, m->path[RWS_TRAIN], m->path[RWS_TEST], m->unknown, m->room, m->corpus, err));
+        RWS_TRY(rws_corpus_read(m->g, m->path[RWS_TRAIN], m->path[RWS_TEST], m->unknown, m->max_words, m->corpus, err));
     s->n_file = m->corpus->n[split];
     if (!s->n_file && !m->log_truth)
         return rws_fail(
             err, RWS_BAD_INPUT,
-            "The grammar gives no probabilities to draw sentences by; give it some, or sentences (--data).");
+            "The grammar gives no probabilities to draw sentences by; give it some, or sentences (`data`).");
     s->log_p = malloc((size_t)m->g->n_productions * sizeof *s->log_p);
     if (!s->log_p) return rws_no_memory(err, "the probabilities of a grammar");
     rws_grammar_log_p(m->g, s->log_p);
@@ -91,8 +91,8 @@ static int find_depths(const rws_grammar *g, const rws_sequence *tree, int *dept
     return deepest;
 }
 
-/* Writes the tree of a datum to its labels, in the order in which the guide visits: by depth or, in a sequential derivation,
- * in pre-order. A tree that met the caps stays unknown. */
+/* Writes the tree of a datum to its labels, in the order in which the guide visits: by depth or, in a sequential
+ * derivation, in pre-order. A tree that met the caps stays unknown. */
 static rws_status put_tree(const rws_pcfg *m, const rws_pcfg_source *s, float *const *fields, int datum, rws_error *err)
 {
     int *depth = malloc(((size_t)s->tree.n + 1) * sizeof *depth);
@@ -130,7 +130,7 @@ rws_status rws_pcfg_data(const void *state, rws_split split, uint64_t first, int
         if (s.n_file && split == RWS_TRAIN) i = (int)rws_random_below(random, (uint32_t)s.n_file);
         else if (s.n_file) i = (int)((first + (uint64_t)d) % (uint64_t)s.n_file);
         const int *words = rws_pcfg_source_take(&s, i, random, &n_words);
-        if (words) rws_pcfg_put(m, words, n_words, fields[0] + (size_t)d * (size_t)(1 + m->room));
+        if (words) rws_pcfg_put(m, words, n_words, fields[0] + (size_t)d * (size_t)(1 + m->max_words));
         else status = rws_no_memory(err, "a sentence");
         if (m->number) fields[m->number][d] = split == RWS_TRAIN ? (float)i : NAN;
         if (status == RWS_OK && m->labelled > 0) status = put_labels(m, &s, first + (uint64_t)d, fields, d, err);
@@ -142,9 +142,9 @@ rws_status rws_pcfg_data(const void *state, rws_split split, uint64_t first, int
 rws_status rws_pcfg_read(const void *state, const char *text, float *const *fields, rws_error *err)
 {
     const rws_pcfg *m = state;
-    int            *words = malloc((size_t)m->room * sizeof *words), n;
+    int            *words = malloc((size_t)m->max_words * sizeof *words), n;
     if (!words) return rws_no_memory(err, "a sentence");
-    const rws_status status = rws_sentences_type(m->g, text, m->room, words, &n, err);
+    const rws_status status = rws_sentences_type(m->g, text, m->max_words, words, &n, err);
     if (status == RWS_OK) rws_pcfg_put(m, words, n, fields[0]);
     free(words);
     return status;

@@ -225,12 +225,12 @@ static void report_tree(rws_path *path, const rws_pcfg *m, const reading *read, 
 /* The sentence of the tree, as the program's observation. */
 static void emit_sentence(rws_path *path, const rws_pcfg *m, const derivation *t)
 {
-    float        *made = rws_alloc(path, (size_t)(1 + m->room) * sizeof *made);
+    float        *made = rws_alloc(path, (size_t)(1 + m->max_words) * sizeof *made);
     const reading read = read_tree(path, m, t, made + 1);
     comparison   *c = rws_alloc(path, sizeof *c);
     made[0] = (float)read.n_words;
     report_tree(path, m, &read, t->cut);
-    *c = (comparison){.m = m, .made = rws_alloc(path, (size_t)(2 * read.n_words + 1 + m->room) * sizeof *c->made)};
+    *c = (comparison){.m = m, .made = rws_alloc(path, (size_t)(2 * read.n_words + 1 + m->max_words) * sizeof *c->made)};
     c->n_made = rws_pcfg_words(made, c->made);
     c->row = c->made + c->n_made;
     c->datum = c->row + c->n_made + 1;

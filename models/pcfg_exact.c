@@ -71,12 +71,12 @@ static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws
     int             n = 0, words[LONGEST];
     rws_status      status = RWS_OK;
     if (!log_p) return no_log_p(err);
-    for (int d = 0; d < rws_eval_size(e) && status == RWS_OK; d++, x += 1 + m->room) {
+    for (int d = 0; d < rws_eval_size(e) && status == RWS_OK; d++, x += 1 + m->max_words) {
         if (x[0] > LONGEST) { /* no mean at all, because the mean over the short sentences alone would mislead */
             n = 0;
             break;
         }
-        status = rws_eval_go_on(e, err);
+        status = rws_eval_check_stop(e, err);
         if (status == RWS_OK) status = rws_parse_log_p(m->g, log_p, words, rws_pcfg_words(x, words), &log_x, err);
         if (status == RWS_OK && log_x > -INFINITY) total += log_x, n++;
     }
@@ -102,7 +102,7 @@ const rws_metric rws_pcfg_metrics[] = {
 
 /* ---- the posterior */
 
-#define MOST_TREES 10000
+#define MAX_TREES 10000
 
 /* Tells the probability of each tree, which particles report under the name "tree". */
 static rws_status tell_trees(const rws_pcfg *m, const rws_parses *parses, rws_teller *tell_one, void *context,
@@ -130,8 +130,8 @@ rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws
     const int n = rws_pcfg_words(fields[0], words);
     double   *log_p = rws_pcfg_log_p(m);
     if (!log_p) return no_log_p(err);
-    rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MOST_TREES, err);
-    if (status == RWS_OK && parses.n_all <= MOST_TREES) {
+    rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MAX_TREES, err);
+    if (status == RWS_OK && parses.n_all <= MAX_TREES) {
         *log_evidence = parses.log_evidence;
         status = tell_trees(m, &parses, tell_one, context, err);
     }

@@ -73,11 +73,11 @@ static rws_status measure_trees(rws_eval *e, const void *state, rws_error *err)
     const float no_number = NAN;
     int         words[8];
     const int   n = rws_grammar_tokens(m->g, EXAMPLE, words, 8);
-    float      *x = calloc((size_t)(1 + m->room), sizeof *x);
+    float      *x = calloc((size_t)(1 + m->max_words), sizeof *x);
     float      *unlabelled = calloc((size_t)(1 + m->caps.max_nodes), sizeof *unlabelled); /* a series without items */
     const float **fields = calloc((size_t)(1 + n_labels), sizeof *fields);
     tally         t = {.list = calloc(GUESSES, sizeof *t.list)};
-    bool          known = n <= m->room;
+    bool          known = n <= m->max_words;
     rws_status    status = x && unlabelled && fields && t.list ? RWS_OK : rws_no_memory(err, "the trees of a sentence");
     for (int i = 0; i < n; i++) known = known && words[i] != RWS_OOV;
     if (known && status == RWS_OK) {

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_LAYERS 16
-#define MOST_UNITS 10000
+#define MAX_LAYERS 16
+#define MAX_UNITS 10000
 #define CLIP 1e-4 /* least mean of a pixel, whose logit is where the pixel's bias starts */
 
 /* Binary images. */
@@ -24,13 +24,13 @@ typedef struct {
 } images;
 
 typedef struct {
-    int        n_pixels, n_layers, size[MOST_LAYERS]; /* size[0]: units of h_1, next to the pixels */
-    bool       half;                                  /* psi(x) = (x - mean + 1) / 2 instead of x - mean */
-    images     train, test;                           /* n = 0: data are noise */
-    float     *mean;                                  /* n_pixels */
-    rws_param *prior;                                 /* a */
-    rws_layer *up[MOST_LAYERS], *down[MOST_LAYERS];   /* up: into h_{i+1}; down: from h_{i+1} into h_i or the pixels */
-    char       site[MOST_LAYERS][16];
+    int        n_pixels, n_layers, size[MAX_LAYERS]; /* size[0]: units of h_1, next to the pixels */
+    bool       half;                                 /* psi(x) = (x - mean + 1) / 2 instead of x - mean */
+    images     train, test;                          /* n = 0: data are noise */
+    float     *mean;                                 /* n_pixels */
+    rws_param *prior;                                /* a */
+    rws_layer *up[MAX_LAYERS], *down[MAX_LAYERS];    /* up: into h_{i+1}; down: from h_{i+1} into h_i or the pixels */
+    char       site[MAX_LAYERS][16];
 } sbn;
 
 static const rws_setting settings[] = {
@@ -47,10 +47,10 @@ static rws_status read_layers(const char *text, sbn *m, rws_error *err)
     do {
         char      *end;
         const long units = strtol(at, &end, 10);
-        if (end == at || units < 1 || units > MOST_UNITS || (*end && *end != ',') || m->n_layers == MOST_LAYERS)
+        if (end == at || units < 1 || units > MAX_UNITS || (*end && *end != ',') || m->n_layers == MAX_LAYERS)
             return rws_fail(err, RWS_BAD_INPUT,
                             "layers are 1 to %d numbers of 1 to %d units with commas between them, not \"%s\".",
-                            MOST_LAYERS, MOST_UNITS, text);
+                            MAX_LAYERS, MAX_UNITS, text);
         m->size[m->n_layers++] = (int)units;
         at = *end ? end + 1 : NULL;
     } while (at);
@@ -140,7 +140,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
         return RWS_OK;
     }
     if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
-        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images; --eval-data asks for more.", from->n);
+        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images; `n_test` asks for more.", from->n);
     for (int i = 0; i < n; i++) {
         const uint64_t number = split == RWS_TEST ? first + (uint64_t)i : rws_random_below(random, (uint32_t)from->n);
         const uint8_t *image = from->pixels + number * width;

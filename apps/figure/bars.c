@@ -41,12 +41,12 @@ static rws_status y_range(const rws_bars *bars, rws_range *range, rws_error *err
 }
 
 /* The widest word of the names and their height when broken to the width. */
-static void measure_names(const rws_bars *bars, rws_canvas *canvas, double room, double *widest, double *height)
+static void measure_names(const rws_bars *bars, rws_canvas *canvas, double wrap, double *widest, double *height)
 {
     *widest = *height = 0;
     for (int g = 0; g < bars->n_groups; g++) {
         double width, tall;
-        rws_canvas_measure(canvas, bars->groups[g], &(rws_text){.size = RWS_SIZE_KEY, .wrap = room}, &width, &tall);
+        rws_canvas_measure(canvas, bars->groups[g], &(rws_text){.size = RWS_SIZE_KEY, .wrap = wrap}, &width, &tall);
         *widest = fmax(*widest, width);
         *height = fmax(*height, tall);
     }
@@ -79,9 +79,9 @@ static void draw_whisker(rws_canvas *canvas, double x, double low, double high)
 
 static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range, rws_box box, int g)
 {
-    double room = box.width / bars->n_groups;
-    double bar = fmin(room * FILLED / bars->n_series, WIDEST);
-    double left = box.x + room * (g + 0.5) - bar * bars->n_series / 2;
+    double width = box.width / bars->n_groups;
+    double bar = fmin(width * FILLED / bars->n_series, WIDEST);
+    double left = box.x + width * (g + 0.5) - bar * bars->n_series / 2;
     double zero = at_y(range, box, 0);
     for (int s = 0; s < bars->n_series; s++) {
         const rws_bar_series *series = &bars->series[s];
@@ -109,14 +109,14 @@ static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range
     }
 }
 
-/* The groups' names under the box: upright and broken to the room of their group, or slanted. */
+/* The groups' names under the box: upright and broken to the width of their group, or slanted. */
 static void draw_names(const rws_bars *bars, rws_canvas *canvas, rws_box box, bool slanted)
 {
-    const double   room = box.width / MAX(bars->n_groups, 1), under = box.y + box.height + NAME_GAP;
+    const double   width = box.width / MAX(bars->n_groups, 1), under = box.y + box.height + NAME_GAP;
     const rws_text look = {
-        .size = RWS_SIZE_KEY, .colour = RWS_INK, .turn = slanted ? -SLANT : 0, .wrap = slanted ? 0 : room - 6};
+        .size = RWS_SIZE_KEY, .colour = RWS_INK, .turn = slanted ? -SLANT : 0, .wrap = slanted ? 0 : width - 6};
     for (int g = 0; g < bars->n_groups; g++)
-        rws_canvas_text(canvas, box.x + room * (g + 0.5) + (slanted ? 3 : 0), under, slanted ? 1 : 0.5, 0,
+        rws_canvas_text(canvas, box.x + width * (g + 0.5) + (slanted ? 3 : 0), under, slanted ? 1 : 0.5, 0,
                         bars->groups[g], &look);
 }
 
@@ -152,10 +152,10 @@ static rws_status draw(const rws_bars *bars, rws_canvas *canvas, rws_legend_key 
 
     double left =
         EDGE + rws_ticks_width(canvas, ticks, n_ticks) + TICK_ROOM + (caption[0] ? LABEL_GAP + label_height : 0);
-    double room = (page - left - EDGE) / MAX(bars->n_groups, 1);
+    double width = (page - left - EDGE) / MAX(bars->n_groups, 1);
     double widest, below;
-    measure_names(bars, canvas, room - 6, &widest, &below);
-    bool slanted = widest > room - 5;
+    measure_names(bars, canvas, width - 6, &widest, &below);
+    bool slanted = widest > width - 5;
     if (slanted) {
         measure_names(bars, canvas, 0, &widest, &below);
         below = widest * sin(SLANT * G_PI / 180) + below * cos(SLANT * G_PI / 180);

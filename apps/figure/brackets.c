@@ -97,7 +97,7 @@ void rws_brackets_place(rws_brackets *t, double gap, bool whole)
 
 /* ---- on a terminal */
 
-enum { DEEPEST = 400, MOST_NODES = 4000 }; /* limits of a tree that is printed from the top down */
+enum { DEEPEST = 400, MAX_NODES = 4000 }; /* limits of a tree that is printed from the top down */
 
 /* The number of characters; wide characters, which take two columns, are rare in trees and count as one. */
 static int columns_of(const char *text)
@@ -193,7 +193,7 @@ void rws_brackets_print(const char *text, int columns, bool unicode, FILE *file)
         fprintf(file, "%s\n", text);
         return;
     }
-    bool fits = t.n <= MOST_NODES && t.n_levels <= DEEPEST;
+    bool fits = t.n <= MAX_NODES && t.n_levels <= DEEPEST;
     for (int i = 0; i < t.n && fits; i++) t.nodes[i].width = columns_of(t.nodes[i].label);
     if (fits) rws_brackets_place(&t, 2, true);
     if (fits && t.width <= columns) print_down(&t, p, file);

@@ -51,13 +51,13 @@ bool rws_bundle_differs(const rws_result *const *runs, int n, const char *key)
 }
 
 /* Adds a key to a list that grows; false without memory. */
-static bool add_key(const char ***list, int *n, int *room, const char *key)
+static bool add_key(const char ***list, int *n, int *capacity, const char *key)
 {
-    if (*n == *room) {
-        const char **longer = realloc(*list, (2 * (size_t)*room + 64) * sizeof *longer);
+    if (*n == *capacity) {
+        const char **longer = realloc(*list, (2 * (size_t)*capacity + 64) * sizeof *longer);
         if (!longer) return false;
         *list = longer;
-        *room = 2 * *room + 64;
+        *capacity = 2 * *capacity + 64;
     }
     (*list)[(*n)++] = key;
     return true;
@@ -67,13 +67,13 @@ static bool add_key(const char ***list, int *n, int *room, const char *key)
 static bool find_keys(const rws_result *const *runs, int n, const char *const *leave, rws_bundles *g)
 {
     const char **seen = NULL;
-    int          n_seen = 0, room = 0;
+    int          n_seen = 0, capacity = 0;
     bool         good = true;
     for (int i = 0; i < n && good; i++) {
         for (int k = 0; k < runs[i]->n_keys && good; k++) {
             const char *key = runs[i]->keys[k].key;
             if ((k < n_seen && strcmp(seen[k], key) == 0) || is_listed(seen, n_seen, key)) continue;
-            good = add_key(&seen, &n_seen, &room, key);
+            good = add_key(&seen, &n_seen, &capacity, key);
         }
     }
     good = good && (g->keys = RWS_TRY_NEW(&g->memory, const char *, n_seen + 1)) != NULL;

@@ -1,8 +1,8 @@
 /* bundle.h - which runs make a curve: runs that agree in their configuration, up to their seed.
  *
- * Runs are compared by each key in which some of them differ; a run that lacks a key does not make others differ in it. A
- * curve has a label with the method and those keys, and a shade of the method's colour, so that runs of two methods are never
- * one curve. This file does not draw, and does not read the runs' numbers.
+ * Runs are compared by each key in which some of them differ; a run that lacks a key does not make others differ in it.
+ * A curve has a label with the method and those keys, and a shade of the method's colour, so that runs of two methods
+ * are never one curve. This file does not draw, and does not read the runs' numbers.
  *
  *     runs -> [bundle] -> rws plot, comparisons of rws serve
  */
@@ -46,7 +46,8 @@ bool rws_bundle_departs(const rws_result *run, const char *key, const char **val
 /* Whether two of the runs have different values of the key. */
 bool rws_bundle_differs(const rws_result *const *runs, int n, const char *key);
 
-/* RWS_BAD_INPUT if there are more than options->most bundles, RWS_NO_MEMORY. The caller releases *out, also after a failure. */
+/* RWS_BAD_INPUT if there are more than options->most bundles, RWS_NO_MEMORY. The caller releases *out, also after a
+ * failure. */
 rws_status rws_bundles_make(const rws_result *const *runs, int n, const rws_bundle_options *options, rws_bundles *out,
                             rws_error *err) __attribute__((warn_unused_result));
 void       rws_bundles_release(rws_bundles *g); /* a zeroed one is allowed */

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "figure/room.h"
+#include "figure/memory.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
@@ -55,7 +55,7 @@ rws_status rws_canvas_new(const char *path, double dpi, rws_canvas **out, rws_er
     if (type < 0) return rws_fail(err, RWS_BAD_INPUT, "The figure '%s' must end in .png, .svg or .pdf.", path);
     if (!(dpi >= 0 && dpi <= 2400))
         return rws_fail(err, RWS_BAD_INPUT, "The figure '%s' cannot have %g dots per inch.", path, dpi);
-    RWS_TRY(rws_figure_room(err));
+    RWS_TRY(rws_figure_check_memory(err));
 
     rws_canvas *canvas = g_new0(rws_canvas, 1);
     canvas->path = g_strdup(path);

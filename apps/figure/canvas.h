@@ -31,8 +31,8 @@ typedef struct {
 } rws_text;
 
 /* Starts a canvas for the path, without a page yet: text can be measured, nothing can be drawn. dpi is for PNG only; 0
- * stands for 220. Fails with RWS_BAD_INPUT if the path does not end in .png, .svg or .pdf, and with RWS_NO_MEMORY; *out is
- * then NULL. The caller owns *out until rws_canvas_save or rws_canvas_free takes it. */
+ * stands for 220. Fails with RWS_BAD_INPUT if the path does not end in .png, .svg or .pdf, and with RWS_NO_MEMORY; *out
+ * is then NULL. The caller owns *out until rws_canvas_save or rws_canvas_free takes it. */
 rws_status rws_canvas_new(const char *path, double dpi, rws_canvas **out, rws_error *err);
 
 /* Opens the white page, once. Fails with RWS_BAD_INPUT if it has no size or would be larger than cairo can hold; the

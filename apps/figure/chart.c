@@ -114,7 +114,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Values more than three widths of the middle half away from it do not stretch a robust axis, if there are enough to tell. */
+/* Values more than three widths of the middle half away from it do not stretch a robust axis, if there are enough to
+ * tell. */
 static rws_status find_fences(const rws_panel *panel, double fences[2], rws_error *err)
 {
     enum { ENOUGH = 8 };
@@ -165,7 +166,7 @@ static rws_status find_ranges(plan *p, rws_error *err)
         rws_extent extent = rws_extent_empty();
         bool       marks = false;
         for (int row = 0; row < chart->n_rows; row++) add_x(&extent, &marks, panel_at(chart, row, column));
-        /* A long curve runs from edge to edge; marks need room around them. */
+        /* A long curve runs from edge to edge; marks need a margin around them. */
         RWS_TRY(rws_axis_range(&chart->x[column], &extent, NULL, marks ? 0.06 : 0, &p->x[column].range, err));
     }
     for (int row = 0; row < chart->n_rows; row++) {
@@ -251,7 +252,7 @@ static int by_target(const void *left, const void *right)
  *
  * With u_i = target_i - i * line the order constraint becomes u_0 <= u_1 <= …: isotonic regression, solved by pooling
  * neighbours that are out of order into blocks with their mean. */
-static void spread(name *names, int n, double line, double height)
+static void separate_names(name *names, int n, double line, double height)
 {
     double *mean = g_new(double, n + 1);
     int    *size = g_new(int, n + 1);
@@ -307,7 +308,7 @@ static int place_names(const plan *p, int row, name **names)
     }
     if (fits) {
         qsort(found, panel->n_curves, sizeof *found, by_target);
-        spread(found, panel->n_curves, p->line, p->height);
+        separate_names(found, panel->n_curves, p->line, p->height);
         for (int c = 0; c < panel->n_curves; c++) {
             if (fabs(found[c].place - found[c].target) > NAME_REACH * p->line) fits = false;
         }
@@ -378,8 +379,8 @@ static void overhang(const plan *p, int column, double *before, double *after)
     }
 }
 
-/* Room left of a column for its y tick labels and its axis label. */
-static double y_room(const plan *p, int column)
+/* The margin left of a column for its y tick labels and its axis label. */
+static double y_margin(const plan *p, int column)
 {
     const rws_chart *chart = p->chart;
     double           ticks = 0, caption = 0;
@@ -400,17 +401,17 @@ static rws_status place_columns(plan *p, double page, const char *path, rws_erro
 {
     const rws_chart *chart = p->chart;
     int              n = chart->n_columns;
-    double          *room = g_new0(double, n);
+    double          *margin = g_new0(double, n);
     rws_status       status = RWS_OK;
     for (int column = 0; column < n; column++) {
-        room[column] = column == 0 ? EDGE + y_room(p, 0) : chart->own_y ? WIDE_GAP + y_room(p, column) : GAP;
+        margin[column] = column == 0 ? EDGE + y_margin(p, 0) : chart->own_y ? WIDE_GAP + y_margin(p, column) : GAP;
     }
     double right = EDGE + (p->names_at_ends ? NAME_GAP + p->name_width : 0);
     /* The ticks depend on the panels' width, and the panels' width on the overhang of the ticks' labels, so the
      * computation is repeated. */
     for (int round = 0; round < 3; round++) {
         double taken = right;
-        for (int column = 0; column < n; column++) taken += room[column];
+        for (int column = 0; column < n; column++) taken += margin[column];
         double width = (page - taken) / n, left = 0;
         if (width < MIN_PANEL) {
             status = rws_fail(err, RWS_BAD_INPUT, "The figure '%s' has no room for %d columns of panels in %g points.",
@@ -419,7 +420,7 @@ static rws_status place_columns(plan *p, double page, const char *path, rws_erro
         }
         for (int column = 0; column < n; column++) {
             p->width[column] = width;
-            p->left[column] = left + room[column];
+            p->left[column] = left + margin[column];
             left = p->left[column] + width;
             choose_x_ticks(p, column);
         }
@@ -427,12 +428,12 @@ static rws_status place_columns(plan *p, double page, const char *path, rws_erro
         for (int column = 0; column < n; column++) {
             double before, next;
             overhang(p, column, &before, &next);
-            if (column > 0) room[column] = fmax(room[column], after + before + X_LABEL_APART);
+            if (column > 0) margin[column] = fmax(margin[column], after + before + X_LABEL_APART);
             after = next;
         }
         right = fmax(right, EDGE + after);
     }
-    g_free(room);
+    g_free(margin);
     return status;
 }
 
@@ -620,10 +621,10 @@ static void draw_x_labels(const plan *p, double top)
 static void draw_y_label(const plan *p, int row, int column, rws_box box)
 {
     char     text[256];
-    double   room = y_room(p, column);
+    double   margin = y_margin(p, column);
     rws_text look = {.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90, .wrap = p->height + GAP};
     rws_axis_caption(y_axis(p->chart, row, column), text, sizeof text);
-    rws_canvas_text(p->canvas, box.x - room, box.y + box.height / 2, 0.5, 0, text, &look);
+    rws_canvas_text(p->canvas, box.x - margin, box.y + box.height / 2, 0.5, 0, text, &look);
 }
 
 /* Computes ranges, ticks, names and columns, before the height of the page is known. */

@@ -27,8 +27,8 @@ typedef struct {
     double        shade; /* 0 to 1 lighter: tells several K of one method apart */
 } rws_curve;
 
-/* The gathered runs as a curve in the method's style, which borrows their arrays. With fewer than three runs there is no
- * band. */
+/* The gathered runs as a curve in the method's style, which borrows their arrays. With fewer than three runs there is
+ * no band. */
 rws_curve rws_gathered_curve(const rws_gathered *g, const char *method);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_BYTES = 1 << 28, HEADER = 24 /* bytes up to the end of the sizes */ };
+enum { MAX_BYTES = 1 << 28, HEADER = 24 /* bytes up to the end of the sizes */ };
 
 bool rws_png_is(const char *path)
 {
@@ -44,9 +44,9 @@ static rws_status check_header(const uint8_t *bytes, size_t size, const char *pa
     if (size < HEADER || memcmp(bytes, magic, sizeof magic) != 0)
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a PNG file.", rws_quote(path).text);
     const unsigned wide = big_endian(bytes + 16), high = big_endian(bytes + 20);
-    if (wide > RWS_PNG_MOST || high > RWS_PNG_MOST)
+    if (wide > RWS_MAX_PNG_SIDE || high > RWS_MAX_PNG_SIDE)
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is %u x %u pixels, and a side of %d is the most that is read.",
-                        rws_quote(path).text, wide, high, RWS_PNG_MOST);
+                        rws_quote(path).text, wide, high, RWS_MAX_PNG_SIDE);
     return RWS_OK;
 }
 
@@ -92,7 +92,7 @@ rws_status rws_png_read(const char *path, rws_grey *out, rws_error *err)
     uint8_t *bytes;
     size_t   size;
     *out = (rws_grey){0};
-    RWS_TRY(rws_file_read(path, MOST_BYTES, &bytes, &size, err));
+    RWS_TRY(rws_file_read(path, MAX_BYTES, &bytes, &size, err));
     rws_status status = check_header(bytes, size, path, err);
     if (status == RWS_OK) {
         source           s = {bytes, size};

@@ -79,10 +79,10 @@ static void append_spaces(GString *out, int n)
     for (int i = 0; i < n; i++) g_string_append_c(out, ' ');
 }
 
-static void append_centred(GString *out, const char *text, int left, int room)
+static void append_centred(GString *out, const char *text, int left, int width)
 {
-    append_spaces(out, left + MAX(room - length_of(text), 0) / 2);
-    append_cut(out, text, room);
+    append_spaces(out, left + MAX(width - length_of(text), 0) / 2);
+    append_cut(out, text, width);
     g_string_append_c(out, '\n');
 }
 
@@ -233,7 +233,7 @@ static void append_plot_row(GString *out, const plot *p, int row)
     append_spaces(out, p->columns - 1 - last);
 }
 
-static void append_rows(GString *out, const plot *p, const rws_tick *ticks, int n_ticks, int room, const name *names,
+static void append_rows(GString *out, const plot *p, const rws_tick *ticks, int n_ticks, int margin, const name *names,
                         int n_names)
 {
     bool unicode = p->t->unicode;
@@ -243,7 +243,7 @@ static void append_rows(GString *out, const plot *p, const rws_tick *ticks, int 
             if (!ticks[i].minor && (int)lround(dot_y(p, ticks[i].value)) / p->down == row && !label)
                 label = ticks[i].text;
         }
-        append_spaces(out, room - (label ? length_of(label) : 0));
+        append_spaces(out, margin - (label ? length_of(label) : 0));
         g_string_append(out, label ? label : "");
         g_string_append(out, unicode ? (label ? "┤" : "│") : (label ? "+" : "|"));
         append_plot_row(out, p, row);
@@ -260,7 +260,7 @@ static void append_rows(GString *out, const plot *p, const rws_tick *ticks, int 
 }
 
 /* The axis line with a notch at each tick, and the labels centred under the notches as far as they fit. */
-static void append_x_axis(GString *out, const plot *p, const rws_tick *ticks, int n_ticks, int room, int width)
+static void append_x_axis(GString *out, const plot *p, const rws_tick *ticks, int n_ticks, int margin, int width)
 {
     bool  unicode = p->t->unicode;
     char *notch = g_new0(char, p->columns);
@@ -268,7 +268,7 @@ static void append_x_axis(GString *out, const plot *p, const rws_tick *ticks, in
         int column = (int)lround(dot_x(p, ticks[i].value)) / p->across;
         if (!ticks[i].minor && column >= 0 && column < p->columns) notch[column] = 1;
     }
-    append_spaces(out, room);
+    append_spaces(out, margin);
     g_string_append(out, unicode ? "└" : "+");
     for (int i = 0; i < p->columns; i++)
         g_string_append(out, unicode ? (notch[i] ? "┬" : "─") : (notch[i] ? "+" : "-"));
@@ -279,7 +279,7 @@ static void append_x_axis(GString *out, const plot *p, const rws_tick *ticks, in
     for (int i = 0; i < n_ticks; i++) {
         if (ticks[i].minor) continue;
         int length = length_of(ticks[i].text);
-        int start = room + 1 + (int)lround(dot_x(p, ticks[i].value)) / p->across - length / 2;
+        int start = margin + 1 + (int)lround(dot_x(p, ticks[i].value)) / p->across - length / 2;
         start = MIN(start, width - length);
         if (start < at + (at > 0)) continue;
         append_spaces(out, start - at);
@@ -325,7 +325,8 @@ static int x_ticks(const plot *p, rws_tick *ticks)
     return n;
 }
 
-/* Says that there are no points in the middle row, which has only the axis and perhaps a label. Rows begin at `start`. */
+/* Says that there are no points in the middle row, which has only the axis and perhaps a label. Rows begin at `start`.
+ * */
 static void append_no_data(GString *out, const plot *p, size_t start)
 {
     size_t at = start;
@@ -358,12 +359,12 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
     char               *y_label = clean(rws_axis_caption(&t->y, caption, sizeof caption), ascii);
 
     rws_tick y_ticks[RWS_MAX_TICKS], ticks[RWS_MAX_TICKS];
-    int      names_room = 0, y_room = 0;
-    for (int i = 0; i < n_names; i++) names_room = MAX(names_room, length_of(names[i].text) + 1);
+    int      names_margin = 0, y_margin = 0;
+    for (int i = 0; i < n_names; i++) names_margin = MAX(names_margin, length_of(names[i].text) + 1);
     p->rows = height - 2 - (title[0] != 0) - (y_label[0] != 0) - (x_label[0] != 0);
     int n_y = rws_axis_ticks(&t->y, p->y, MAX(p->rows / 4, 2), ascii, y_ticks);
-    for (int i = 0; i < n_y; i++) y_room = MAX(y_room, length_of(y_ticks[i].text));
-    p->columns = width - y_room - 1 - names_room;
+    for (int i = 0; i < n_y; i++) y_margin = MAX(y_margin, length_of(y_ticks[i].text));
+    p->columns = width - y_margin - 1 - names_margin;
 
     rws_status status = RWS_OK;
     int        fewest = MAX(MIN_ROWS, n_names);
@@ -375,16 +376,16 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
         put_curves(p);
         place_names(p, names, n_names);
 
-        if (title[0]) append_centred(out, title, y_room + 1, p->columns);
+        if (title[0]) append_centred(out, title, y_margin + 1, p->columns);
         if (y_label[0]) {
             append_cut(out, y_label, width);
             g_string_append_c(out, '\n');
         }
         size_t start = out->len;
-        append_rows(out, p, y_ticks, n_y, y_room, names, n_names);
+        append_rows(out, p, y_ticks, n_y, y_margin, names, n_names);
         if (n_names == 0) append_no_data(out, p, start);
-        append_x_axis(out, p, ticks, x_ticks(p, ticks), y_room, width);
-        if (x_label[0]) append_centred(out, x_label, y_room + 1, p->columns);
+        append_x_axis(out, p, ticks, x_ticks(p, ticks), y_margin, width);
+        if (x_label[0]) append_centred(out, x_label, y_margin + 1, p->columns);
     }
     g_free(title);
     g_free(x_label);

@@ -13,7 +13,7 @@ static const double EDGE = 6, TITLE_GAP = 8, CAPTION_GAP = 3, LEVEL = 22, WORD_G
 /* The smallest scale at which a tree is drawn. */
 static const double LEAST = 0.25;
 
-enum { DEEPEST = 1000, MOST_NODES = 20000 };
+enum { DEEPEST = 1000, MAX_NODES = 20000 };
 
 typedef struct {
     rws_brackets tree;
@@ -24,20 +24,20 @@ typedef struct {
 static bool read_tree(const char *text, rws_brackets *out)
 {
     if (!rws_brackets_read(text, out)) return false;
-    if (out->n_levels <= DEEPEST && out->n <= MOST_NODES) return true;
+    if (out->n_levels <= DEEPEST && out->n <= MAX_NODES) return true;
     rws_brackets_release(out);
     return false;
 }
 
-size_t rws_trees_words(const char *text, char *words, size_t room)
+size_t rws_trees_words(const char *text, char *words, size_t size)
 {
     rws_brackets tree;
     size_t       n = 0;
-    if (room) words[0] = '\0';
+    if (size) words[0] = '\0';
     if (!read_tree(text, &tree)) return 0;
     for (int i = 0; i < tree.n; i++)
         if (tree.nodes[i].word)
-            n += (size_t)g_snprintf(words + MIN(n, room), (gulong)(n < room ? room - n : 0), "%s%s", n ? " " : "",
+            n += (size_t)g_snprintf(words + MIN(n, size), (gulong)(n < size ? size - n : 0), "%s%s", n ? " " : "",
                                     tree.nodes[i].label);
     rws_brackets_release(&tree);
     return n;
@@ -100,7 +100,7 @@ static void draw_tree(rws_canvas *canvas, const rws_drawn_tree *tree, const layo
     }
 }
 
-/* The number of trees from `first` on that fit in one row, and the room they take. */
+/* The number of trees from `first` on that fit in one row, and the width they take. */
 static int fit_row(const layout *layouts, int first, int n, double page, double *width, double *height)
 {
     int count = 0;

@@ -30,7 +30,7 @@ typedef struct {
 rws_status rws_trees_draw(const rws_trees *trees, const char *path, rws_error *err);
 
 /* The words at the leaves, with blanks between. Writes like snprintf: returns the length of the whole text, of which at
- * most room - 1 bytes are written. A text that is not a tree has no words. */
-size_t rws_trees_words(const char *text, char *words, size_t room);
+ * most size - 1 bytes are written. A text that is not a tree has no words. */
+size_t rws_trees_words(const char *text, char *words, size_t size);
 
 #endif

@@ -68,7 +68,8 @@ static bool find_short(const struct argp *argp, int letter, bool *takes_value)
     return false;
 }
 
-/* A number, or text after a minus and a space, where the command takes any number of arguments: a datum, not an option. */
+/* A number, or text after a minus and a space, where the command takes any number of arguments: a datum, not an option.
+ * */
 static bool refused_datum(const struct argp_state *state, const char *text)
 {
     const parse *p = parse_of(state);
@@ -102,8 +103,8 @@ static bool refused_short(const struct argp_state *state, const char *text)
     return false;
 }
 
-/* Why getopt refused an option: state->next is the argument after it, or the option itself if letters follow the refused
- * one. */
+/* Why getopt refused an option: state->next is the argument after it, or the option itself if letters follow the
+ * refused one. */
 static void refused(const struct argp_state *state)
 {
     const parse *p = parse_of(state);

@@ -1,7 +1,7 @@
-/* arguments.h - argp, with complaints of one sentence.
+/* arguments.h - argp, with errors as messages.
  *
  * Every command has a struct argp of its own; this adds --help and --usage to it, and turns the complaints that getopt
- * and argp would print themselves into a sentence in an rws_error. It does not know any option.
+ * and argp would print themselves into a message in an rws_error. It does not know any option.
  *
  *     argv -> [arguments] -> a command's parser -> its options
  */
@@ -13,20 +13,20 @@
 #include <argp.h>
 #include <stdio.h>
 
-/* Parses argv[1] … by `argp`, whose parser gets `input`. `name` is the name of the program in its help: "rws train". Fails with
- * RWS_BAD_INPUT. Does not return from --help. */
+/* Parses argv[1] … by `argp`, whose parser gets `input`. `name` is the name of the program in its help: "rws train".
+ * Fails with RWS_BAD_INPUT. Does not return from --help. */
 rws_status rws_arguments_parse(const struct argp *argp, const char *name, int argc, char **argv, unsigned flags,
                                void *input, rws_error *err) __attribute__((warn_unused_result));
 
-/* Brings what was printed to its place. RWS_BAD_INPUT with a sentence if that is not possible. */
+/* Brings what was printed to its place. RWS_BAD_INPUT with a message if that is not possible. */
 rws_status rws_arguments_flush(rws_error *err) __attribute__((warn_unused_result));
 
-/* Ends the program after --help or --version: with status 0, or 2 and a sentence if they could not be written. */
+/* Ends the program after --help or --version: with status 0, or 2 and a message if they could not be written. */
 _Noreturn void rws_arguments_leave(void);
 
 /* ---- For parsers, which return the result of these functions. */
 
-/* Ends the parse with the sentence. */
+/* Ends the parse with the message. */
 error_t rws_arguments_fail(const struct argp_state *state, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -14,7 +14,7 @@
 
 /* ---- the run */
 
-enum { KEY_SET = 0x3000, KEY_JSON, KEY_CHOICES, KEY_LIMIT, MOST_PRINTED = 32 };
+enum { KEY_SET = 0x3000, KEY_JSON, KEY_CHOICES, KEY_LIMIT, MAX_PRINTED = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -112,7 +112,7 @@ typedef struct {
 static bool is_shown(const rws_reported *report, const char *known, const manner *m)
 {
     if (report->text) return m->known || !is_known(report, known);
-    return says_nothing(report) ? m->nought : report->dim <= MOST_PRINTED;
+    return says_nothing(report) ? m->nought : report->dim <= MAX_PRINTED;
 }
 
 static manner manner_of(const rws_reported *reports, int n, const char *known)

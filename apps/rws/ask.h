@@ -1,5 +1,5 @@
-/* ask.h - what infer and sample share: a trained run that is opened for asking, and the reports, fields and choices of its
- * particles on stdout.
+/* ask.h - what infer and sample share: a trained run that is opened for asking, and the reports, fields and choices of
+ * its particles on stdout.
  *
  *     RUN -> [ask] -> rws_posterior -> answers, samples -> [ask] -> stdout
  */
@@ -18,8 +18,8 @@ typedef struct {
     rws_posterior *posterior;
 } rws_asked;
 
-/* Options --model, --changed, --seed, --set, --choices and --json: for a command's argp_child. The input is an rws_asked. The
- * command parses its arguments, RUN among them, itself. */
+/* Options --model, --changed, --seed, --set, --choices and --json: for a command's argp_child. The input is an
+ * rws_asked. The command parses its arguments, RUN among them, itself. */
 extern const struct argp rws_asked_argp;
 
 /* Opens the run. To be closed also after a failure. */
@@ -27,8 +27,8 @@ rws_status rws_asked_open(rws_asked *a, rws_error *err) __attribute__((warn_unus
 void       rws_asked_close(rws_asked *a);
 
 /* Prints reports, each line indented: the texts, a tree also as a drawing unless `brackets`, then the numbers, except
- * pictures. Texts other than a tree have their names if there are several reports. A text equal to `known`, the datum, is
- * left out beside other texts; NULL: none is. "truncated 0" is left out beside a tree. False if nothing was
+ * pictures. Texts other than a tree have their names if there are several reports. A text equal to `known`, the datum,
+ * is left out beside other texts; NULL: none is. "truncated 0" is left out beside a tree. False if nothing was
  * printed. */
 bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets);
 

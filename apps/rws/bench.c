@@ -1,5 +1,5 @@
-/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows (those that are computed, and those
- * that would be enough), particles and kernel calls.
+/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows (those that are computed, and
+ * those that would be enough), particles and kernel calls.
  *
  * The same iterations are timed several times: training is rewound between, so that a fast machine, which gets further
  * while it warms up, times the same work as a slow one. The best time is what the machine can do; a median far above it
@@ -118,8 +118,8 @@ static rws_status follow(uint64_t *decision, rws_error *err)
     return c ? rws_comm_broadcast(c, decision, sizeof *decision, err) : RWS_OK;
 }
 
-/* Steps until memory has its final size, so that no growing arena is timed. *iterations becomes the number of iterations
- * that take about CHUNK seconds. */
+/* Steps until memory has its final size, so that no growing arena is timed. *iterations becomes the number of
+ * iterations that take about CHUNK seconds. */
 static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
 {
     chunk    c;
@@ -201,8 +201,8 @@ static double peak_rss_mb(void)
 
 /* ---- ranks */
 
-/* What the ranks did together: numbers of work and memory are sums over the ranks, the share of communication and the rate
- * of the machine are means. Times are rank 0's; ranks wait for each other in every iteration. */
+/* What the ranks did together: numbers of work and memory are sums over the ranks, the share of communication and the
+ * rate of the machine are means. Times are rank 0's; ranks wait for each other in every iteration. */
 static rws_status add_ranks(result *r, rws_error *err)
 {
     rws_comm *c = rws_comm_world();
@@ -293,7 +293,8 @@ static void report(const rws_trainer *t, const result *r, bool json)
 
 /* ---- beginning */
 
-/* Makes the trainer. Late in training, when the guide is sharp, an iteration may cost far less than in the beginning: with
+/* Makes the trainer. Late in training, when the guide is sharp, an iteration may cost far less than in the beginning:
+ * with
  * --resume the run in --out is timed from its checkpoint, also with other particles or another batch, and is not
  * changed. */
 static rws_status configure(bench_options *b, rws_folder **folder, rws_config *config, rws_error *err)

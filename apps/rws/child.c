@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_CHILDREN = 1024 };
+enum { MAX_CHILDREN = 1024 };
 
 /* In the child, between fork and exec: nothing but system calls. */
 static _Noreturn void become(char *const *argv, pid_t parent, int out, int err)
@@ -61,12 +61,12 @@ rws_status rws_child_start(char *const *argv, rws_child *child, rws_error *err)
 
 /* Appends bytes to the buffer and hands out every line that is complete. The beginning of a line that does not fit the
  * buffer is dropped. */
-static void take(char *buffer, size_t room, size_t *length, const char *bytes, size_t n,
+static void take(char *buffer, size_t size, size_t *length, const char *bytes, size_t n,
                  void (*line)(void *context, int child, const char *text), void *context, int child)
 {
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] != '\n') {
-            if (*length + 1 == room) *length = 0;
+            if (*length + 1 == size) *length = 0;
             buffer[(*length)++] = bytes[i];
             continue;
         }
@@ -103,8 +103,8 @@ static void drain(rws_child *j, int index, int *fd, void (*line)(void *context, 
 int rws_children_read(rws_child *children, int n, int milliseconds,
                       void (*line)(void *context, int child, const char *text), void *context)
 {
-    struct pollfd polls[2 * MOST_CHILDREN];
-    RWS_CHECK(n <= MOST_CHILDREN);
+    struct pollfd polls[2 * MAX_CHILDREN];
+    RWS_CHECK(n <= MAX_CHILDREN);
     for (int i = 0; i < n; i++) {
         polls[2 * i] = (struct pollfd){.fd = children[i].pid ? children[i].out : -1, .events = POLLIN};
         polls[2 * i + 1] = (struct pollfd){.fd = children[i].pid ? children[i].err : -1, .events = POLLIN};

@@ -31,9 +31,9 @@ typedef struct {
  * further process. */
 rws_status rws_child_start(char *const *argv, rws_child *child, rws_error *err) __attribute__((warn_unused_result));
 
-/* Waits until a child prints something, but no longer than so many milliseconds, and hands out every line of stdout that
- * is complete, with the index of its child. Entries with pid 0 are empty. Returns the index of a child that has closed
- * its pipes, or -1. */
+/* Waits until a child prints something, but no longer than so many milliseconds, and hands out every line of stdout
+ * that is complete, with the index of its child. Entries with pid 0 are empty. Returns the index of a child that has
+ * closed its pipes, or -1. */
 int rws_children_read(rws_child *children, int n, int milliseconds,
                       void (*line)(void *context, int child, const char *text), void *context);
 

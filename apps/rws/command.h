@@ -1,7 +1,7 @@
 /* command.h - one command of the program: a row of the table that main and `rws --help` walk.
  *
- * A command parses its own arguments, prints results on stdout and returns a status, with a sentence if it failed; it
- * neither prints that sentence nor exits. Only --help and --usage end the program from inside.
+ * A command parses its own arguments, prints results on stdout and returns a status, with a message if it failed; it
+ * neither prints that message nor exits. Only --help and --usage end the program from inside.
  *
  *     main -> [command] -> options -> run -> report
  */
@@ -15,12 +15,13 @@ typedef struct {
     const char *help; /* one line for `rws --help` */
     /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the message says how to resume. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
-    /* Whether mpirun or srun may start the command several times: as ranks, which call rws_command_join, or as tasks. */
+    /* Whether mpirun or srun may start the command several times: as ranks, which call rws_command_join, or as tasks.
+     * */
     bool ranks;
 } rws_command;
 
-/* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows the
- * sentence that tells of a rank that is gone. */
+/* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows
+ * the message that tells of a rank that is gone. */
 rws_status rws_command_join(const char *hint, rws_error *err);
 
 /* Every command, NULL-terminated. */

@@ -9,18 +9,18 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* The sentence is composed without stdio and malloc, which the crash may have left in the middle of something. */
+/* The message is composed without stdio and malloc, which the crash may have left in the middle of something. */
 typedef struct {
     char   text[1024];
     size_t n;
-} sentence;
+} message;
 
-static void put(sentence *s, const char *text)
+static void put(message *s, const char *text)
 {
     for (; *text && s->n < sizeof s->text - 1; text++) s->text[s->n++] = *text < ' ' ? '?' : *text;
 }
 
-static void put_hex(sentence *s, uintptr_t number)
+static void put_hex(message *s, uintptr_t number)
 {
     char  digits[2 * sizeof number + 1];
     char *at = digits + sizeof digits - 1;
@@ -45,7 +45,7 @@ static uintptr_t instruction(const ucontext_t *context)
 }
 
 /* The file that holds the instruction, its place in the file, and the function's name if that is public. */
-static void put_place(sentence *s, uintptr_t at)
+static void put_place(message *s, uintptr_t at)
 {
     Dl_info where, here;
     if (!dladdr((void *)at, &where) || !dladdr((void *)put_place, &here)) return;
@@ -70,18 +70,18 @@ static const char *name_of(int number)
     }
 }
 
-/* The handler is removed before it returns, so that the crash happens again and ends the process in the usual way. A signal that
- * another process has sent is raised again. */
+/* The handler is removed before it returns, so that the crash happens again and ends the process in the usual way. A
+ * signal that another process has sent is raised again. */
 static void on_crash(int number, siginfo_t *info, void *context)
 {
     const uintptr_t at = instruction(context);
-    sentence        s = {.n = 0};
+    message         s = {.n = 0};
     put(&s, "rws: The program crashed (");
     put(&s, name_of(number));
     put(&s, ")");
     if (at) put_place(&s, at);
     put(&s, ". If a model of your own runs in it, compile the model with -g and start the same command under "
-            "`gdb --args`, which shows the line; otherwise please report this sentence.");
+            "`gdb --args`, which shows the line; otherwise please report this message.");
     s.text[s.n++] = '\n';
     signal(number, SIG_DFL);
     const ssize_t written = write(STDERR_FILENO, s.text, s.n);

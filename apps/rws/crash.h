@@ -2,7 +2,7 @@
 #ifndef RWS_RWS_CRASH_H
 #define RWS_RWS_CRASH_H
 
-/* From now on a segmentation fault and its relatives print a sentence before they end the process. Handlers that are
+/* From now on a segmentation fault and its relatives print a message before they end the process. Handlers that are
  * there already, such as those of a sanitizer, stay. */
 void rws_crash_explain(void);
 

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TEST = 100000000 }; /* numbers of test data are below */
+enum { MAX_TEST = 100000000 }; /* numbers of test data are below */
 
 /* ---- fields */
 
 /* Characters that separate numbers. */
 static const char separators[] = " \t,;";
 
-/* "x: 2, kind: 1, words: up to 60 x 2 in brackets", as far as there is room. */
+/* "x: 2, kind: 1, words: up to 60 x 2 in brackets", as far as it fits. */
 static void list_fields(const rws_posterior *p, char *out, size_t size)
 {
     size_t    n = 0;
@@ -168,7 +168,7 @@ static bool read_number(const char **at, int *out)
     if (!isdigit((unsigned char)**at)) return false;
     char      *end;
     const long number = strtol(*at, &end, 10);
-    if (number >= MOST_TEST) return false;
+    if (number >= MAX_TEST) return false;
     *at = end;
     *out = (int)number;
     return true;

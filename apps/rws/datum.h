@@ -15,17 +15,17 @@ typedef struct {
     const float **fields; /* for each field of the model, a place in `numbers`; NULL for a label */
 } rws_datum;
 
-/* Reads the numbers of all fields except labels, in the order of declaration, separated by spaces, commas or semicolons.
- * The numbers of a series stand in brackets, which the last field does not need: "7 [0 3 1]", "7 0 3 1". Each item may
- * have brackets too: "[[1 2] [3 4]]".
- * RWS_BAD_INPUT with a sentence that names the fields and how many numbers each has. The caller releases *out, also after
- * a failure. */
+/* Reads the numbers of all fields except labels, in the order of declaration, separated by spaces, commas or
+ * semicolons. The numbers of a series stand in brackets, which the last field does not need: "7 [0 3 1]", "7 0 3 1".
+ * Each item may have brackets too: "[[1 2] [3 4]]".
+ * RWS_BAD_INPUT with a message that names the fields and how many numbers each has. The caller releases *out, also
+ * after a failure. */
 rws_status rws_datum_read(const rws_posterior *p, const char *text, rws_datum *out, rws_error *err)
     __attribute__((warn_unused_result));
 void rws_datum_release(rws_datum *d);
 
-/* The next number or range of a list such as "0-9,12", at *at, which moves past it and past a comma. False at the end of
- * the list and, with *at where it was, for a text that is not such a list. */
+/* The next number or range of a list such as "0-9,12", at *at, which moves past it and past a comma. False at the end
+ * of the list and, with *at where it was, for a text that is not such a list. */
 bool rws_datum_range(const char **at, int *from, int *to);
 
 #endif

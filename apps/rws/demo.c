@@ -1,8 +1,8 @@
 /* demo.c - rws demo: trains the paper's mixture, from a start far away, by wake-sleep, wake-wake and its defensive
  * variant, with few particles and with many, and compares them. It takes about a minute.
  *
- * The six trainings are independent; as many run at once as there are cores, each on one thread, so that the numbers are
- * the same on every machine.
+ * The six trainings are independent; as many run at once as there are cores, each on one thread, so that the numbers
+ * are the same on every machine.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -32,7 +32,7 @@
 static const char *const methods[] = {"ws", "ww", "dww"};
 static const int         particles[] = {2, 20};
 
-enum { N_METHODS = 3, N_PARTICLES = 2, N_RUNS = N_METHODS * N_PARTICLES, MOST_POINTS = POINTS + 2 };
+enum { N_METHODS = 3, N_PARTICLES = 2, N_RUNS = N_METHODS * N_PARTICLES, MAX_POINTS = POINTS + 2 };
 enum { P_ERROR, Q_ERROR, N_METRICS };
 
 static const char *const metrics[N_METRICS] = {"p_error", "q_error"};
@@ -49,7 +49,7 @@ typedef struct {
     int              K;
     _Atomic uint64_t done;
     int              n; /* points so far */
-    double           x[MOST_POINTS], y[N_METRICS][MOST_POINTS];
+    double           x[MAX_POINTS], y[N_METRICS][MAX_POINTS];
     double           seconds;
     rws_status       status;
     rws_error        err;
@@ -72,7 +72,7 @@ static rws_status train_with(demo *d, training *r, rws_trainer *t, rws_error *er
     for (uint64_t done = 0; done < d->iterations && !d->stop && !rws_interrupted();) {
         RWS_TRY(rws_trainer_step(t, err));
         atomic_store_explicit(&r->done, ++done, memory_order_relaxed);
-        if ((done != 1 && done % every != 0 && done != d->iterations) || r->n == MOST_POINTS) continue;
+        if ((done != 1 && done % every != 0 && done != d->iterations) || r->n == MAX_POINTS) continue;
         r->seconds += rws_clock_now() - since;
         rws_measures m;
         RWS_TRY(rws_trainer_evaluate(t, &m, err));

@@ -1,4 +1,5 @@
-/* draw.c - rws draw: trees, images and Hinton diagrams from JSON on the standard input, for programs in other languages. */
+/* draw.c - rws draw: trees, images and Hinton diagrams from JSON on the standard input, for programs in other
+ * languages. */
 #include "base/error.h"
 #include "base/quote.h"
 #include "rws/arguments.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SIDE = 4096 }; /* rows, columns, pixels of a side; keeps products small */
+enum { MAX_SIDE = 4096 }; /* rows, columns, pixels of a side; keeps products small */
 
 typedef struct {
     const char *kind, *out;
@@ -92,7 +93,7 @@ static rws_status draw_trees(const json_t *o, const char *path, rws_error *err)
 {
     const json_t *list = json_object_get(o, "trees");
     const size_t  n = json_array_size(list);
-    if (n == 0 || n > MOST_SIDE) return refuse(err, "has no list of trees, or a list that is too long");
+    if (n == 0 || n > MAX_SIDE) return refuse(err, "has no list of trees, or a list that is too long");
     rws_drawn_tree *trees = calloc(n, sizeof *trees);
     if (!trees) return rws_no_memory(err, "trees");
     rws_status status = RWS_OK;
@@ -114,7 +115,7 @@ static rws_status draw_images(const json_t *o, const char *path, rws_error *err)
     double                  *values = NULL;
     for (int i = 0; i < 4; i++) {
         const json_int_t x = json_integer_value(json_object_get(o, keys[i]));
-        if (x < 1 || x > MOST_SIDE) return refuse(err, "lacks rows, columns, high or wide");
+        if (x < 1 || x > MAX_SIDE) return refuse(err, "lacks rows, columns, high or wide");
         size[i] = (size_t)x;
         n *= size[i];
     }
@@ -135,7 +136,7 @@ static rws_status draw_hinton(const json_t *o, const char *path, rws_error *err)
     const json_t *names = json_object_get(o, "strips"), *columns = json_object_get(o, "columns");
     const size_t n_strips = json_array_size(names), n_columns = json_array_size(columns) ? json_array_size(columns) : 1;
     const size_t total = json_array_size(json_object_get(o, "values"));
-    if (n_strips < 1 || n_strips > MOST_SIDE || n_columns > MOST_SIDE || total % (n_strips * n_columns))
+    if (n_strips < 1 || n_strips > MAX_SIDE || n_columns > MAX_SIDE || total % (n_strips * n_columns))
         return refuse(err, "has no strips, or not as many values for each");
     double *values = NULL;
     RWS_TRY(numbers_of(json_object_get(o, "values"), total, &values, err));

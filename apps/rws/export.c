@@ -1,5 +1,5 @@
-/* export.c - rws export: metrics or snapshots of runs as CSV with a heading, or as JSON, one object per line. The CSV of
- * metrics can be read again, see results/exported.c. */
+/* export.c - rws export: metrics or snapshots of runs as CSV with a heading, or as JSON, one object per line. The CSV
+ * of metrics can be read again, see results/exported.c. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
@@ -35,8 +35,8 @@ typedef struct {
     json_t *object; /* NULL for CSV */
 } row;
 
-/* Whether a cell of CSV needs no quotation marks: they keep separators and ends of lines in it, a # at its beginning and
- * blanks around it. */
+/* Whether a cell of CSV needs no quotation marks: they keep separators and ends of lines in it, a # at its beginning
+ * and blanks around it. */
 static bool is_plain(const char *text)
 {
     const size_t length = strlen(text);

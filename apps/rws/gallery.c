@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 10 };
+enum { MAX_COLUMNS = 10 };
 
 /* ---- pictures */
 
@@ -55,7 +55,7 @@ rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char 
 {
     RWS_CHECK(g->n > 0);
     const int    each = g->pairs ? 2 : 1; /* rows */
-    const int    lines = (g->n + MOST_COLUMNS - 1) / MOST_COLUMNS, columns = (g->n + lines - 1) / lines;
+    const int    lines = (g->n + MAX_COLUMNS - 1) / MAX_COLUMNS, columns = (g->n + lines - 1) / lines;
     const size_t size = size_of(g), n_cells = (size_t)(lines * each) * (size_t)columns;
     double      *grid = malloc(n_cells * size * sizeof *grid);
     const char **names = calloc((size_t)(lines * each), sizeof *names);

@@ -26,8 +26,8 @@ rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char 
     __attribute__((warn_unused_result));
 void rws_gallery_release(rws_gallery *g);
 
-/* Draws the trees of n answers, each with a line above it; `captions` may be NULL. RWS_BAD_INPUT if one has no tree: the
- * sentence says that --out has nothing to draw. */
+/* Draws the trees of n answers, each with a line above it; `captions` may be NULL. RWS_BAD_INPUT if one has no tree:
+ * the message says that --out has nothing to draw. */
 rws_status rws_gallery_trees(const rws_answer *a, int n, const char *const *captions, const char *title,
                              const char *path, rws_error *err) __attribute__((warn_unused_result));
 

@@ -18,8 +18,8 @@ void rws_given_list_release(rws_given_list *l)
     *l = (rws_given_list){0};
 }
 
-/* The numbers of a value, with blanks between them; the caller frees them. *dim is 0 if there is none, or if something is
- * not a finite number. */
+/* The numbers of a value, with blanks between them; the caller frees them. *dim is 0 if there is none, or if something
+ * is not a finite number. */
 static float *read_numbers(const char *at, const char *end, int *dim)
 {
     float *out = malloc((size_t)(end - at + 1) * sizeof *out);

@@ -13,7 +13,7 @@ typedef struct {
     int         n;
 } rws_given_list;
 
-/* Adds the choices of a text. RWS_BAD_INPUT with a sentence that names what is not a choice. */
+/* Adds the choices of a text. RWS_BAD_INPUT with a message that names what is not a choice. */
 rws_status rws_given_list_add(rws_given_list *l, const char *text, rws_error *err) __attribute__((warn_unused_result));
 void       rws_given_list_release(rws_given_list *l);
 

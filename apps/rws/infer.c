@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, KEY_MARGINALS, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
+enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, KEY_MARGINALS, MAX_TYPED = 1000, MAX_BYTES = 1 << 28 };
 
 typedef struct {
     rws_asked      asked;
-    const char    *typed[MOST_TYPED];
+    const char    *typed[MAX_TYPED];
     int            n_typed;
     const char    *file, *out; /* NULL: none */
     const char    *test;       /* numbers and ranges of test data; NULL: none */
@@ -70,8 +70,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             o->asked.path = arg;
             return 0;
         }
-        if (o->n_typed == MOST_TYPED)
-            return rws_arguments_fail(state, "%d data can be typed; put more into a --file.", MOST_TYPED);
+        if (o->n_typed == MAX_TYPED)
+            return rws_arguments_fail(state, "%d data can be typed; put more into a --file.", MAX_TYPED);
         o->typed[o->n_typed++] = arg;
         return 0;
     case ARGP_KEY_END:
@@ -202,7 +202,7 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
     else
         printf("  log p(x) %s, exactly %s", rws_report_number(a->log_evidence, one),
                rws_report_number(a->exact_log_evidence, two));
-    printf("; %d particles, as good as %.0f of the posterior\n", a->n_particles, a->ess * a->n_particles);
+    printf("; %d particles, effective sample size %.0f\n", a->n_particles, a->ess * a->n_particles);
     if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
         printf("  No particle explains this datum%s. The guide proposes%s:\n", o->given.n ? " with these choices" : "",
@@ -230,16 +230,16 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
 static rws_status draw_trees(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
 {
     const int n = n_shown(o, a);
-    char(*room)[96] = calloc((size_t)n + 1, sizeof *room), one[32], two[32];
+    char(*texts)[96] = calloc((size_t)n + 1, sizeof *texts), one[32], two[32];
     const char **captions = calloc((size_t)n + 1, sizeof *captions);
-    rws_need_memory(room && captions, "the captions of trees");
+    rws_need_memory(texts && captions, "the captions of trees");
     for (int i = 0; i < n; i++) {
-        snprintf(room[i], sizeof *room, "%s (exact %s)", share(a->list[i].posterior, one),
+        snprintf(texts[i], sizeof *texts, "%s (exact %s)", share(a->list[i].posterior, one),
                  share(a->list[i].exact, two));
-        captions[i] = room[i];
+        captions[i] = texts[i];
     }
     const rws_status status = rws_gallery_trees(a->list, n, captions, text, o->out, err);
-    free(room);
+    free(texts);
     free(captions);
     return status;
 }
@@ -335,9 +335,9 @@ static rws_status answer_file(infer_options *o, rws_error *err)
 {
     uint8_t *bytes;
     size_t   size;
-    RWS_TRY(rws_file_read(o->file, MOST_BYTES, &bytes, &size, err));
+    RWS_TRY(rws_file_read(o->file, MAX_BYTES, &bytes, &size, err));
     rws_status status = RWS_OK;
-    bytes[size] = '\0'; /* there is room for it */
+    bytes[size] = '\0'; /* the memory has one byte more */
     for (char *at = (char *)bytes, *end = at + size; at < end && status == RWS_OK;) {
         char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;

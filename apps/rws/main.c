@@ -1,4 +1,4 @@
-/* main.c - rws COMMAND: finds the command, prints the sentence of its error, and returns the exit status. */
+/* main.c - rws COMMAND: finds the command, prints the message of its error, and returns the exit status. */
 #include "base/error.h"
 #include "base/quote.h"
 #include "rws/arguments.h"
@@ -50,10 +50,9 @@ static void list_commands(FILE *stream)
 {
     fputs("Commands:\n", stream);
     for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-10s %s\n", rws_commands[i]->name, rws_commands[i]->help);
-    fputs(
-        "\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke or there was no "
-        "memory, 2 for bad input, 130 when stopped.",
-        stream);
+    fputs("\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 after a numerical failure or without "
+          "memory, 2 for bad input, 130 when stopped.",
+          stream);
 }
 
 static char *help_filter(int key, const char *text, void *input)
@@ -92,11 +91,11 @@ static rws_status dispatch(int argc, char **argv, rws_error *err)
     return command->run(argc - o.at, argv + o.at, err);
 }
 
-static const char *hint = ""; /* what follows the sentence about a rank that is gone */
+static const char *hint = ""; /* what follows the message about a rank that is gone */
 
-static void tell_loss(const char *sentence)
+static void tell_loss(const char *message)
 {
-    rws_complain("%s%s", sentence, hint);
+    rws_complain("%s%s", message, hint);
 }
 
 rws_status rws_command_join(const char *hint_of_loss, rws_error *err)
@@ -122,11 +121,11 @@ static int exit_status(rws_status status)
     return 1;
 }
 
-/* The sentence about a rank that is gone was printed when the loss was noticed. */
-static void tell(const char *sentence)
+/* The message about a rank that is gone was printed when the loss was noticed. */
+static void tell(const char *message)
 {
     const int rank = rws_n_ranks() > 1 ? rws_rank() : rws_comm_started() > 1 ? rws_comm_started_as() : 0;
-    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", sentence);
+    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", message);
 }
 
 /* Exported: where the program is installed for any processor it is a shared library (lib/levels). */

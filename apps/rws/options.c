@@ -42,12 +42,13 @@ typedef struct {
     const char *name;
     int         key;
     kind        kind;
-    size_t      place; /* in rws_config */
+    const char *member; /* of rws_config */
+    size_t      place;
     uint64_t    min, max;
     bool        free; /* a resumed run may be given another value */
 } field;
 
-#define AT(member) offsetof(rws_config, member)
+#define AT(member) #member, offsetof(rws_config, member)
 
 static const field fields[] = {
     {"method", KEY_METHOD, TEXT, AT(method), 0, 0, false},
@@ -68,6 +69,23 @@ static const field fields[] = {
 };
 
 enum { N_FIELDS = sizeof fields / sizeof *fields };
+
+/* Names that messages of the library use, and the options that stand for them, beside those of the table above. */
+static const struct {
+    const char *member, *option;
+} others[] = {
+    {"model", "model"},
+    {"set", "set"},
+    {"data", "data"},
+    {"given", "given"},
+    {"changed", "changed"},
+    {"stack_bytes", "limit stack"},
+    {"max_operations", "limit operations"},
+    {"max_paths", "limit paths"},
+    {"max_nodes", "limit nodes"},
+};
+
+enum { N_OTHERS = sizeof others / sizeof *others };
 
 static const struct argp_option options[] = {
     {"method", KEY_METHOD, "NAME", 0, "The method by which phi learns (default ww); one of ", 1},
@@ -94,7 +112,7 @@ static const struct argp_option options[] = {
     {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data of an evaluation (default: the model's, else 100)", 3},
     {"eval-particles", KEY_EVAL_PARTICLES, "N", 0, "Particles per test datum (default K)", 3},
     {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
-    {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},
+    {"resume", KEY_RESUME, 0, 0, "Resume the run that is in --out", 3},
     {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, if it has moved", 3},
     {"changed", KEY_CHANGED, 0, 0, "With --resume: accept a shared object that has changed since the run began", 3},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
@@ -240,6 +258,35 @@ static char *help_filter(int key, const char *text, void *input)
 
 const struct argp rws_options_argp = {
     .options = options, .parser = parse, .args_doc = "MODEL", .help_filter = help_filter};
+
+/* ---- messages of the library, in the words of the command line */
+
+/* The option that stands for the member whose name in backquotes begins at `text`, and the length of that name with its
+ * backquotes; NULL: no such name begins there. */
+static const char *option_at(const char *text, size_t *length)
+{
+    const char *end = *text == '`' ? strchr(text + 1, '`') : NULL;
+    if (!end) return NULL;
+    *length = (size_t)(end - text) + 1;
+    for (int i = 0; i < N_FIELDS + N_OTHERS; i++) {
+        const char *member = i < N_FIELDS ? fields[i].member : others[i - N_FIELDS].member;
+        if (strlen(member) == *length - 2 && strncmp(text + 1, member, *length - 2) == 0)
+            return i < N_FIELDS ? fields[i].name : others[i - N_FIELDS].option;
+    }
+    return NULL;
+}
+
+void rws_options_spell(const char *text, char *out, size_t size)
+{
+    size_t n = 0, length;
+    while (*text && n + 1 < size) {
+        const char *option = option_at(text, &length);
+        if (option) n += (size_t)snprintf(out + n, size - n, "--%s", option);
+        else out[n++] = *text;
+        text += option ? length : 1;
+    }
+    out[n < size ? n : size - 1] = '\0';
+}
 
 /* ---- the options that were given, and the configuration of a run */
 

@@ -47,6 +47,10 @@ const char *rws_options_model(const rws_options *o);
 rws_status rws_options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
                               rws_config *out, rws_error *err) __attribute__((warn_unused_result));
 
+/* Copies a message of the library, which names members of rws_config in backquotes: "`n_test` must be …" becomes
+ * "--eval-data must be …". A text that does not fit is cut. */
+void rws_options_spell(const char *text, char *out, size_t size);
+
 /* The number of cores that this program may use. */
 int rws_options_cores(void);
 

@@ -20,12 +20,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { MOST_METRICS = 6, MOST_PANELS = 8, MOST_CURVES = 40 };
+enum { MAX_METRICS = 6, MAX_PANELS = 8, MAX_CURVES = 40 };
 enum { KEY_LOG = 0x2000, KEY_LINEAR, KEY_PANELS, KEY_TITLE, KEY_FROM };
 
 typedef struct {
     rws_select  select;
-    char       *metrics[MOST_METRICS];
+    char       *metrics[MAX_METRICS];
     int         n_metrics;
     const char *out, *x, *panels, *title;
     double      from;
@@ -38,13 +38,13 @@ typedef struct {
     const rws_result  **runs;      /* all of the results */
     rws_bundles         bundles;   /* of the runs, without regard to x and, unless it is the method, to their panel */
     const char         *panel_key; /* NULL: one panel */
-    const char         *panels[MOST_PANELS];
+    const char         *panels[MAX_PANELS];
     int                 n_panels; /* at least 1 */
-    rws_gathered        gathered[MOST_METRICS][MOST_PANELS][MOST_CURVES];
-    rws_curve           curves[MOST_METRICS][MOST_PANELS][MOST_CURVES];
-    int                 n_curves[MOST_METRICS][MOST_PANELS];
-    bool                log[MOST_METRICS];
-    char                captions[MOST_METRICS][64]; /* a metric's name with blanks */
+    rws_gathered        gathered[MAX_METRICS][MAX_PANELS][MAX_CURVES];
+    rws_curve           curves[MAX_METRICS][MAX_PANELS][MAX_CURVES];
+    int                 n_curves[MAX_METRICS][MAX_PANELS];
+    bool                log[MAX_METRICS];
+    char                captions[MAX_METRICS][64]; /* a metric's name with blanks */
 } plot;
 
 static bool over_training(const plot_options *o)
@@ -59,7 +59,7 @@ static rws_status find_bundles(plot *p, rws_error *err)
     /* Runs of different lengths are one curve, which fewer of them reach. */
     const char *const        leave[] = {p->o->x, over_training(p->o) ? "iterations" : p->o->x, p->panel_key, NULL};
     const rws_bundle_options options = {
-        .leave = leave, .most = MOST_CURVES, .advice = "--where, such as --where method=ww"};
+        .leave = leave, .most = MAX_CURVES, .advice = "--where, such as --where method=ww"};
     return rws_bundles_make(p->runs, p->results->n, &options, &p->bundles, err);
 }
 
@@ -85,11 +85,11 @@ static rws_status find_panels(plot *p, rws_error *err)
         bool        found = !value;
         for (int k = 0; k < p->n_panels && !found; k++) found = strcmp(p->panels[k], value) == 0;
         if (found) continue;
-        if (p->n_panels == MOST_PANELS)
+        if (p->n_panels == MAX_PANELS)
             return rws_fail(err, RWS_BAD_INPUT,
                             "\"%s\" has more than %d values, and each would be a panel: choose some with --where, draw "
                             "one panel with --panels none, or make it the x axis with -x %s.",
-                            rws_quote_short(wanted).text, MOST_PANELS, rws_quote_short(wanted).text);
+                            rws_quote_short(wanted).text, MAX_PANELS, rws_quote_short(wanted).text);
         p->panels[p->n_panels++] = value;
     }
     qsort(p->panels, (size_t)p->n_panels, sizeof *p->panels, by_number);
@@ -181,9 +181,9 @@ static void panel_title(const plot *p, int panel, char *out, size_t size)
 
 static rws_status draw_file(const plot *p, rws_error *err)
 {
-    rws_panel panels[MOST_METRICS * MOST_PANELS];
-    rws_axis  x[MOST_PANELS], y[MOST_METRICS];
-    char      titles[MOST_PANELS][128];
+    rws_panel panels[MAX_METRICS * MAX_PANELS];
+    rws_axis  x[MAX_PANELS], y[MAX_METRICS];
+    char      titles[MAX_PANELS][128];
     for (int c = 0; c < p->n_panels; c++) {
         x[c] = x_axis(p->o);
         panel_title(p, c, titles[c], sizeof titles[c]);
@@ -251,8 +251,8 @@ static const struct argp_option options[] = {
 static error_t parse_metrics(char *text, plot_options *o, const struct argp_state *state)
 {
     for (char *rest = NULL, *part = strtok_r(text, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
-        if (o->n_metrics == MOST_METRICS)
-            return rws_arguments_fail(state, "At most %d metrics can be drawn at once.", MOST_METRICS);
+        if (o->n_metrics == MAX_METRICS)
+            return rws_arguments_fail(state, "At most %d metrics can be drawn at once.", MAX_METRICS);
         o->metrics[o->n_metrics++] = part;
     }
     return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");

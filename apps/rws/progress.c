@@ -73,15 +73,15 @@ static void draw(const rws_progress *p, uint64_t done)
     if (!p->uneven) snprintf(speed, sizeof speed, "%.*f it/s  ", rate >= 100 ? 0 : rate >= 1 ? 1 : 3, rate);
 
     /* If the line is too long, the note is left out first, then the name, then the bar. */
-    for (int wish = 0; wish < 3; wish++) {
-        const int n_head = snprintf(head, sizeof head, "%s%s%*" PRIu64 "/%s %3.0f%%", wish < 2 ? p->what : "",
-                                    wish < 2 ? "  " : "", n_total, done, total, floor(100 * share));
-        const int n_tail = snprintf(tail, sizeof tail, "%s%s left%s%s", speed, left, wish < 1 && p->note[0] ? "  " : "",
-                                    wish < 1 ? p->note : "");
-        int       room = columns - n_head - n_tail - 4;
-        if (room > MAX_BAR) room = MAX_BAR;
-        if (room < MIN_BAR) continue;
-        format_bar(p, bar, share, room);
+    for (int level = 0; level < 3; level++) {
+        const int n_head = snprintf(head, sizeof head, "%s%s%*" PRIu64 "/%s %3.0f%%", level < 2 ? p->what : "",
+                                    level < 2 ? "  " : "", n_total, done, total, floor(100 * share));
+        const int n_tail = snprintf(tail, sizeof tail, "%s%s left%s%s", speed, left,
+                                    level < 1 && p->note[0] ? "  " : "", level < 1 ? p->note : "");
+        int       width = columns - n_head - n_tail - 4;
+        if (width > MAX_BAR) width = MAX_BAR;
+        if (width < MIN_BAR) continue;
+        format_bar(p, bar, share, width);
         break;
     }
     int n = snprintf(line, sizeof line, "\r%s%s%s %s", head, bar[0] ? " " : "", bar, tail);

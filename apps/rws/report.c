@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "rws/options.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,8 +23,9 @@ void rws_report_tame(char *text)
 
 static void note(const char *format, va_list args)
 {
-    char text[2048];
-    vsnprintf(text, sizeof text, format, args);
+    char message[2048], text[2048];
+    vsnprintf(message, sizeof message, format, args);
+    rws_options_spell(message, text, sizeof text);
     rws_report_tame(text);
     fprintf(stderr, "rws: %s\n", text);
 }
@@ -45,14 +47,14 @@ void rws_complain(const char *format, ...)
     va_end(args);
 }
 
-bool rws_shell_word(const char *word, char *out, size_t room)
+bool rws_shell_word(const char *word, char *out, size_t size)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+=:,@%-";
     size_t            n = 0;
-    if (word[0] && !word[strspn(word, plain)]) return snprintf(out, room, "%s", word) < (int)room;
-    if (room < 3) return false;
+    if (word[0] && !word[strspn(word, plain)]) return snprintf(out, size, "%s", word) < (int)size;
+    if (size < 3) return false;
     out[n++] = '\'';
-    for (; *word && n + 6 < room; word++) {
+    for (; *word && n + 6 < size; word++) {
         if (*word == '\'') n += (size_t)sprintf(out + n, "'\\''");
         else out[n++] = *word;
     }

@@ -1,8 +1,9 @@
 /* report.h - results on stdout: JSON objects, one per line, or a table with aligned columns.
  *
  * The only file that knows how numbers are written. A metric that is NaN is absent: a table has "-". An object has null
- * for a metric of the model's own, which the model cannot measure on these data, and no key for one of the library's (kl
- * and ess say nothing about a single particle). Progress and complaints go to stderr; only rws_note and rws_complain are here.
+ * for a metric of the model's own, which the model cannot measure on these data, and no key for one of the library's
+ * (kl and ess say nothing about a single particle). Progress and complaints go to stderr; only rws_note and
+ * rws_complain are here.
  *
  *     trainer -> measures -> [report] -> stdout
  */
@@ -14,17 +15,17 @@
 
 #include <jansson.h>
 
-/* rws_note prints "rws: " and a sentence on stderr if this is rank 0; rws_complain does so on any rank. */
+/* rws_note prints "rws: " and a message on stderr if this is rank 0; rws_complain does so on any rank. */
 void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void rws_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Puts a ? in the place of each control character, which a terminal would obey: names of runs may have any. */
 void rws_report_tame(char *text);
 
-/* `word` as a shell takes it for one word, in quotes where it needs them. False: there is not room enough. */
-bool rws_shell_word(const char *word, char *out, size_t room);
+/* `word` as a shell takes it for one word, in quotes where it needs them. False: it does not fit into `size` bytes. */
+bool rws_shell_word(const char *word, char *out, size_t size);
 
-/* Ends the program with a sentence and exit status 1. `what` completes "There is no memory for". */
+/* Ends the program with a message and exit status 1. `what` completes "There is no memory for". */
 _Noreturn void rws_without_memory(const char *what);
 
 /* The same if `there` is false: for code that prints and has no status to return. */
@@ -39,7 +40,8 @@ json_t *rws_report_real(double value);
 /* A text as JSON has it: null if it is NULL, or not UTF-8, as paths may be. */
 json_t *rws_report_string(const char *text);
 
-/* Adds a number to an object, unless it is NaN: a number that is unknown has no key, so that null is an infinite one. */
+/* Adds a number to an object, unless it is NaN: a number that is unknown has no key, so that null is an infinite one.
+ * */
 void rws_report_known(json_t *object, const char *key, double value);
 
 /* A text of a configuration as JSON: a number if it reads like one, true, false or a string. A whole number that JSON's
@@ -62,7 +64,8 @@ void rws_report_json(json_t *object);
 void rws_report_buffer(rws_buffer *b);
 
 /* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
- * standard error of log_evidence where that is an estimate, and with the share of impossible test data if there are any. */
+ * standard error of log_evidence where that is an estimate, and with the share of impossible test data if there are
+ * any. */
 void rws_report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final);
 
 /* The same as a row of a table, under a heading if `heading`. */

@@ -24,10 +24,10 @@
 
 #define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
 
-enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, KEY_BUDGET, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 256 };
+enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, KEY_BUDGET, MAX_EXPERIMENTS = 16, MAX_CLAIMS = 256 };
 
 typedef struct {
-    const rws_experiment *wanted[MOST_EXPERIMENTS];
+    const rws_experiment *wanted[MAX_EXPERIMENTS];
     int                   n_wanted;
     const char           *out;
     const char           *examples; /* folder of the models of examples/; NULL: looked for beside the program */
@@ -38,7 +38,7 @@ typedef struct {
 
 typedef struct {
     const reproduce_options *o;
-    rws_checked              claims[MOST_CLAIMS];
+    rws_checked              claims[MAX_CLAIMS];
     int                      n_claims;
     rws_campaign_result      total;
     int                      n_begun;   /* experiments */
@@ -237,8 +237,8 @@ static void print_plan(const reproduce_options *o, const rws_experiment *e, cons
     fflush(stdout);
 }
 
-/* The sweep of an experiment within the hours, which the caller frees. The first choice is written down, so that the same command
- * goes on with it, whatever a second probe would measure. */
+/* The sweep of an experiment within the hours, which the caller frees. The first choice is written down, so that the
+ * same command goes on with it, whatever a second probe would measure. */
 static rws_status planned_sweep(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
 {
     char      *folder = folder_of(o, e), *what = NULL;
@@ -350,7 +350,7 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
                          rws_error *err)
 {
     const int first = r->n_claims;
-    const int n = rws_paper_check(e, results, r->claims + first, MOST_CLAIMS - first);
+    const int n = rws_paper_check(e, results, r->claims + first, MAX_CLAIMS - first);
     rws_need_memory(n >= 0, "the claims of an experiment");
     r->n_claims += n;
     rws_status status = rws_paper_draw(e, results, folder, err);
@@ -363,8 +363,8 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
 
 /* ---- the runs of an experiment: those of runs/, and those that were trained elsewhere and exported to runs.csv */
 
-/* Whether b is the same run as a and is to be shown instead: it is further, or has more metrics (those that are measured at
- * the end), or is equal and not exported. */
+/* Whether b is the same run as a and is to be shown instead: it is further, or has more metrics (those that are
+ * measured at the end), or is equal and not exported. */
 static bool replaces(const rws_result *b, const rws_result *a, const char *exported)
 {
     if (strcmp(a->name, b->name) != 0 || strcmp(a->store, b->store) == 0) return false;
@@ -496,7 +496,7 @@ static error_t want(const char *name, reproduce_options *o, const struct argp_st
         found = true;
         bool known = false;
         for (int k = 0; k < o->n_wanted; k++) known = known || o->wanted[k] == rws_experiments[i];
-        if (!known && o->n_wanted < MOST_EXPERIMENTS) o->wanted[o->n_wanted++] = rws_experiments[i];
+        if (!known && o->n_wanted < MAX_EXPERIMENTS) o->wanted[o->n_wanted++] = rws_experiments[i];
     }
     return found ? 0
                  : rws_arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.",

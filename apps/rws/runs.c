@@ -53,8 +53,8 @@ static int by_rank(const void *a, const void *b)
     return x->rank != y->rank ? (x->rank > y->rank ? 1 : -1) : (x->runs > y->runs) - (x->runs < y->runs);
 }
 
-/* Fills `groups`, `order` and `last`, which have room for all runs; each group's runs are a part of `order`, and its metrics
- * a part of `last`. Returns the number of groups. */
+/* Fills `groups`, `order` and `last`, which are as long as all runs; each group's runs are a part of `order`, and its
+ * metrics a part of `last`. Returns the number of groups. */
 static int make_groups(const rws_results *r, const runs_options *o, group *groups, const rws_result **order,
                        rws_quartiles *last)
 {

@@ -58,16 +58,16 @@ rws_status rws_select_read(const rws_select *s, rws_results **out, rws_error *er
 /* Names, each once. */
 typedef struct {
     const char **list;
-    int          n, room;
+    int          n, capacity;
 } names;
 
 static void add(names *s, const char *name)
 {
     for (int i = 0; i < s->n; i++)
         if (strcmp(s->list[i], name) == 0) return;
-    if (s->n == s->room) {
-        s->room = 2 * s->room + 64;
-        s->list = realloc(s->list, (size_t)s->room * sizeof *s->list);
+    if (s->n == s->capacity) {
+        s->capacity = 2 * s->capacity + 64;
+        s->list = realloc(s->list, (size_t)s->capacity * sizeof *s->list);
         rws_need_memory(s->list != NULL, "a list of names");
     }
     s->list[s->n++] = name;
@@ -99,12 +99,12 @@ static bool differs(const rws_results *r, const char *key)
     return false;
 }
 
-int rws_select_differing(const rws_results *r, const char **keys, int room)
+int rws_select_differing(const rws_results *r, const char **keys, int capacity)
 {
     int          n = 0, n_all;
     const char **all = rws_select_keys(r, &n_all);
     const bool   seed = differs(r, "seed");
-    for (int i = 0; i < n_all && n + seed < room; i++)
+    for (int i = 0; i < n_all && n + seed < capacity; i++)
         if (strcmp(all[i], "seed") != 0 && differs(r, all[i])) keys[n++] = all[i];
     if (seed) keys[n++] = "seed";
     free(all);

@@ -3,8 +3,8 @@
  *     parent: socket, token, address on stdout; starts the child again after a crash
  *        '-- child: the server (apps/serve), until SIGTERM
  *
- * A request that crashes the server takes the requests of that moment with it, and no more: the parent has the socket, so
- * that the next connections wait in its queue until the new child accepts them.
+ * A request that crashes the server takes the requests of that moment with it, and no more: the parent has the socket,
+ * so that the next connections wait in its queue until the new child accepts them.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -38,11 +38,11 @@ enum {
     KEY_SECONDS,
     KEY_MEMORY
 };
-enum { MOST_FOLDERS = 256, MOST_NAMES = 16 };
+enum { MAX_FOLDERS = 256, MAX_NAMES = 16 };
 
 typedef struct {
     rws_serve_options serve;
-    const char       *folders[MOST_FOLDERS], *names[MOST_NAMES], *models[MOST_NAMES];
+    const char       *folders[MAX_FOLDERS], *names[MAX_NAMES], *models[MAX_NAMES];
     const char       *address;
     uint64_t          port, threads, particles, memory;
     double            seconds;
@@ -67,15 +67,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'p': return rws_arguments_count(state, "--port", arg, 0, 65535, &s->port);
     case KEY_LISTEN: s->address = arg; return 0;
     case KEY_TOKEN: s->wants_token = true; return 0;
-    case KEY_HOST: return add(state, s->names, &s->serve.n_names, MOST_NAMES, "--host", arg);
+    case KEY_HOST: return add(state, s->names, &s->serve.n_names, MAX_NAMES, "--host", arg);
     case KEY_OPEN: s->open = true; return 0;
     case KEY_THREADS: return rws_arguments_count(state, "--threads", arg, 1, 256, &s->threads);
-    case KEY_MODEL: return add(state, s->models, &s->serve.n_models, MOST_NAMES, "--model", arg);
+    case KEY_MODEL: return add(state, s->models, &s->serve.n_models, MAX_NAMES, "--model", arg);
     case KEY_CHANGED: s->serve.changed = true; return 0;
     case KEY_PARTICLES: return rws_arguments_count(state, "--max-particles", arg, 1, RWS_MAX_PARTICLES, &s->particles);
     case KEY_SECONDS: return rws_arguments_real(state, "--max-seconds", arg, 0.1, 3600, &s->seconds);
     case KEY_MEMORY: return rws_arguments_count(state, "--max-memory", arg, 1, 1 << 20, &s->memory);
-    case ARGP_KEY_ARG: return add(state, s->folders, &s->serve.n_folders, MOST_FOLDERS, "A folder", arg);
+    case ARGP_KEY_ARG: return add(state, s->folders, &s->serve.n_folders, MAX_FOLDERS, "A folder", arg);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -111,11 +111,12 @@ static const struct argp argp = {
 
 #ifdef RWS_SERVE
 
-enum { USUAL_PORT = 8765, MOST_CRASHES = 5 };
+enum { USUAL_PORT = 8765, MAX_CRASHES = 5 };
 #define DRAIN_SECONDS 10.0 /* beyond the longest question */
 #define END_SECONDS 2      /* after that, for a store that is being read */
 
-/* ---- the child: one thread opens the server, the other waits for signals, so that a store that takes long delays none */
+/* ---- the child: one thread opens the server, the other waits for signals, so that a store that takes long delays none
+ * */
 
 typedef struct {
     const session        *session;
@@ -123,10 +124,10 @@ typedef struct {
     _Atomic(rws_server *) server; /* NULL until it is open */
 } serving;
 
-/* Tells the parent how it went: an empty line, or the sentence of the failure. */
-static void tell(int pipe, const char *sentence)
+/* Tells the parent how it went: an empty line, or the message of the failure. */
+static void tell(int pipe, const char *message)
 {
-    const ssize_t n = write(pipe, sentence, strlen(sentence));
+    const ssize_t n = write(pipe, message, strlen(message));
     if (n >= 0 && write(pipe, "\n", 1) < 0) return;
     close(pipe);
 }
@@ -240,7 +241,7 @@ static rws_status announce(const session *s, rws_error *err)
 /* Waits for signals: passes the first one that asks to end on to the child, and starts a child that crashed again. */
 static rws_status supervise(const session *s, int socket, const sigset_t *signals, pid_t child, rws_error *err)
 {
-    double crashes[MOST_CRASHES] = {0};
+    double crashes[MAX_CRASHES] = {0};
     int    number, n = 0, asked = 0, how;
     for (;;) {
         if (sigwait(signals, &number) != 0) continue;
@@ -250,10 +251,10 @@ static rws_status supervise(const session *s, int socket, const sigset_t *signal
             if (ended != child) continue; /* the browser */
             if (asked || (WIFEXITED(how) && WEXITSTATUS(how) == 0)) return RWS_OK;
             const double now = rws_clock_now();
-            if (n >= MOST_CRASHES && now - crashes[n % MOST_CRASHES] < 60)
+            if (n >= MAX_CRASHES && now - crashes[n % MAX_CRASHES] < 60)
                 return rws_fail(err, RWS_BROKEN, "The server crashed %d times in a minute, and is not started again.",
-                                MOST_CRASHES);
-            crashes[n++ % MOST_CRASHES] = now;
+                                MAX_CRASHES);
+            crashes[n++ % MAX_CRASHES] = now;
             rws_note("The server crashed (%s) and is started again.",
                      WIFSIGNALED(how) ? strsignal(WTERMSIG(how)) : "it ended by itself");
             RWS_TRY(start(s, socket, signals, &child, err));

@@ -17,7 +17,7 @@ static struct {
     pthread_t       thread;
     bool            on;
     sem_t           asked; /* posted by the first signal, and by rws_signals_unwatch */
-    const char     *sentence;
+    const char     *message;
     atomic_bool     over;
     atomic_uint     readings;      /* of the flag */
     _Atomic(double) last, longest; /* time of the last reading; longest time between two, in seconds */
@@ -42,8 +42,8 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* nohup has a program ignore SIGHUP, and this stays so. A shell has a background job (`rws train … &` in a script) ignore
- * SIGINT; it is caught all the same, because the script may send it. */
+/* nohup has a program ignore SIGHUP, and this stays so. A shell has a background job (`rws train … &` in a script)
+ * ignore SIGINT; it is caught all the same, because the script may send it. */
 static bool is_ours(int number)
 {
     return number != SIGHUP || !is_ignored(number);
@@ -55,7 +55,8 @@ void rws_signals_release(void)
         if (is_ours(numbers[i])) signal(numbers[i], SIG_DFL);
 }
 
-/* Resets all signals: TERM after INT must end the program at once too. SA_RESETHAND would reset only the one that came. */
+/* Resets all signals: TERM after INT must end the program at once too. SA_RESETHAND would reset only the one that came.
+ * */
 static void caught(int number)
 {
     const int was = errno;
@@ -77,8 +78,8 @@ void rws_signals_catch(void)
 
 #define TICK 0.1
 
-/* Ends the process when the flag has not been read for the grace. It counts pauses of its own instead of comparing times, so that
- * a process that was suspended is not taken for one that hangs. */
+/* Ends the process when the flag has not been read for the grace. It counts pauses of its own instead of comparing
+ * times, so that a process that was suspended is not taken for one that hangs. */
 static void *wait_for_readings(void *context)
 {
     (void)context;
@@ -91,14 +92,14 @@ static void *wait_for_readings(void *context)
         seen = watch.readings;
     }
     if (watch.over) return NULL;
-    if (watch.sentence && write(STDERR_FILENO, watch.sentence, strlen(watch.sentence)) < 0) _exit(130);
+    if (watch.message && write(STDERR_FILENO, watch.message, strlen(watch.message)) < 0) _exit(130);
     _exit(130);
 }
 
-void rws_signals_watch(const char *sentence)
+void rws_signals_watch(const char *message)
 {
     sigset_t all, were;
-    watch.sentence = sentence;
+    watch.message = message;
     watch.last = rws_clock_now();
     watch.over = false;
     watch.longest = 0;

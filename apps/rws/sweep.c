@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_SBATCH 200 /* options of sbatch */
+#define MAX_SBATCH 200 /* options of sbatch */
 
 typedef struct {
     const char          *file, *out;
     bool                 list, slurm, status;
     uint64_t             tasks;
-    char                *sbatch[MOST_SBATCH];
+    char                *sbatch[MAX_SBATCH];
     int                  n_sbatch;
     rws_campaign_options campaign;
 } sweep_options;
@@ -58,10 +58,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_LIST: o->list = true; return 0;
     case KEY_STATUS: o->status = true; return 0;
     case KEY_SLURM: o->slurm = true; return 0;
-    case KEY_TASKS: return rws_arguments_count(state, "--tasks", arg, 1, RWS_TASKS_MOST, &o->tasks);
+    case KEY_TASKS: return rws_arguments_count(state, "--tasks", arg, 1, RWS_MAX_TASKS, &o->tasks);
     case KEY_TASK: return parse_task(arg, &o->campaign, state);
     case ARGP_KEY_ARG:
-        if (o->file && o->slurm && o->n_sbatch < MOST_SBATCH) {
+        if (o->file && o->slurm && o->n_sbatch < MAX_SBATCH) {
             o->sbatch[o->n_sbatch++] = arg;
             return 0;
         }
@@ -82,8 +82,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE [-- SBATCH-OPTION...]",
-    .doc = "Trains all runs that FILE describes, and goes on where it was stopped. Below the options is an example of "
-           "such a file.\v"
+    .doc = "Trains all runs that FILE describes, and continues where it was stopped. Below the options is an "
+           "example of such a file.\v"
            "    model      gmm\n"
            "    methods    ws ww dww\n"
            "    particles  2 5 10 20\n"

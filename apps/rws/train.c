@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAVE_LEAST 5.0 /* least seconds between two checkpoints, unless --save-every is given */
+#define MIN_SAVE_SECONDS 5.0 /* least seconds between two checkpoints, unless --save-every is given */
 #define ENDLESS \
     "rws: The program of the model has not returned to the library since the signal: it may be in an endless loop. "
-#define MOST_SEEN 100 /* most particles per datum of a picture, which shows the most probable answer */
+#define MAX_SEEN 100 /* most particles per datum of a picture, which shows the most probable answer */
 
 typedef struct {
     rws_options  options;
@@ -37,7 +37,7 @@ typedef struct {
 static rws_status ask(session *s, rws_gallery *gallery, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
-    const int         K = c->eval_particles < MOST_SEEN ? c->eval_particles : MOST_SEEN;
+    const int         K = c->eval_particles < MAX_SEEN ? c->eval_particles : MAX_SEEN;
     for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
         rws_answers *a;
         RWS_TRY(rws_trainer_ask(s->trainer, &(rws_question){.test = i, .n_particles = K, .seed = c->seed}, &a, err));
@@ -144,7 +144,7 @@ static rws_status train(session *s, rws_error *err)
     rws_signals_catch();
     rws_signals_watch(rws_rank() > 0    ? NULL
                       : !s->options.out ? ENDLESS "Training has ended.\n"
-                                        : ENDLESS "The last checkpoint of the run is whole; go on with --resume.\n");
+                                        : ENDLESS "The last checkpoint of the run is whole; continue with --resume.\n");
     const rws_watch  watch = {.context = s,
                               .stop = stop,
                               .progress = progress,
@@ -161,23 +161,24 @@ static rws_status train(session *s, rws_error *err)
     const bool fits = rws_shell_word(rws_trainer_config(s->trainer)->model, model, sizeof model) &&
                       rws_shell_word(s->options.out, out, sizeof out);
     if (!fits)
-        return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; the same --out with --resume goes on.",
-                        done);
-    return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out %s --resume",
-                    done, model, out);
+        return rws_fail(err, RWS_STOPPED,
+                        "Stopped after iteration %" PRIu64 "; the same --out with --resume continues.", done);
+    return rws_fail(err, RWS_STOPPED,
+                    "Stopped after iteration %" PRIu64 "; continue with: rws train %s --out %s --resume", done, model,
+                    out);
 }
 
 /* ---- beginning */
 
-static void note_remarks(const session *s)
+static void note_warnings(const session *s)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
     const int         n = c->shards * c->particle_shards;
     if (rws_n_ranks() > n)
         rws_note("%d ranks share %d shards, so that %d of them have nothing to do; a new run may have more --shards.",
                  rws_n_ranks(), n, rws_n_ranks() - n);
-    const char *remarks = rws_trainer_remarks(s->trainer);
-    if (remarks[0]) rws_note("%s", remarks);
+    const char *warnings = rws_trainer_warnings(s->trainer);
+    if (warnings[0]) rws_note("%s", warnings);
 }
 
 static rws_status begin(session *s, rws_error *err)
@@ -186,7 +187,7 @@ static rws_status begin(session *s, rws_error *err)
     rws_options_fill(o);
     RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
     if (o->out) RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
-    note_remarks(s);
+    note_warnings(s);
     return RWS_OK;
 }
 
@@ -221,7 +222,7 @@ static rws_status begin_again(session *s, rws_error *err)
     const rws_config   changes = changes_of(o);
     RWS_TRY(rws_comm_agree(rws_comm_world(), rws_rank() == 0 ? check_resume(o, err) : RWS_OK, err));
     RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
-    note_remarks(s);
+    note_warnings(s);
     return RWS_OK;
 }
 
@@ -269,9 +270,9 @@ static const struct argp argp = {
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    session s = {.save_every = SAVE_LEAST, .pictures = UINT64_MAX};
+    session s = {.save_every = MIN_SAVE_SECONDS, .pictures = UINT64_MAX};
     RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
-    const char *hint = s.options.out ? " The last checkpoint of the run is whole; go on with --resume." : "";
+    const char *hint = s.options.out ? " The last checkpoint of the run is whole; continue with --resume." : "";
     RWS_TRY(rws_command_join(hint, err));
     rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
     if (status == RWS_OK) {

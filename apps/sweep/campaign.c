@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256, MOST_REFUSALS = 3 };
+enum { KEY_RETRY = 0x3000, KEY_JSON, MAX_ARGUMENTS = 256, MAX_REFUSALS = 3 };
 
 #define REFUSED 0.2     /* seconds until a run that was refused is tried again */
 #define TASK_WRITES 5.0 /* seconds between two times that a task writes down what it does */
@@ -39,7 +39,7 @@ typedef struct {
     double               began;      /* the time at which it began */
     int                  refused;    /* how often a child has ended with RWS_BAD_INPUT */
     double               not_before; /* time of the next look at a run that another program trains */
-    char                *failure;    /* a sentence; NULL: none */
+    char                *failure;    /* a message; NULL: none */
 } entry;
 
 /* How fast runs of a kind are. */
@@ -120,7 +120,8 @@ static rws_status compare(const rws_config *wanted, const rws_config *stored, ui
                     rws_quote_short(wanted->lr).text, run.text, rws_quote_short(stored->lr).text);
 }
 
-/* Refuses a finished run that is not the sweep's. One without a folder, of which only the metrics are known, is taken as it is. */
+/* Refuses a finished run that is not the sweep's. One without a folder, of which only the metrics are known, is taken
+ * as it is. */
 static rws_status check_settings(const campaign *s, const entry *e, rws_error *err)
 {
     char       *path = rws_file_join(s->options->folder, e->run->name);
@@ -135,10 +136,10 @@ static rws_status check_settings(const campaign *s, const entry *e, rws_error *e
     return status;
 }
 
-static void fail_early(campaign *s, entry *e, rws_status status, const char *sentence)
+static void fail_early(campaign *s, entry *e, rws_status status, const char *message)
 {
     e->stage = FAILED;
-    e->failure = strdup(sentence);
+    e->failure = strdup(message);
     s->result.failed++;
     if (!s->result.worst) s->result.worst = status;
 }
@@ -158,7 +159,7 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
         if (settings == RWS_OK) e->stage = FINISHED;
     } else if (rws_sweep_run_is_done(e->run, rws_sweep_run_result(e->run, s->options->known))) e->stage = FINISHED;
     else if (p.failed && !s->options->retry)
-        fail_early(s, e, RWS_BROKEN, "Its numbers broke before; --retry would try again.");
+        fail_early(s, e, RWS_BROKEN, "It ended with a numerical failure before; --retry would try again.");
     if (p.known && p.iteration > 0 && !s->paces[e->kind].watched)
         s->paces[e->kind] = (pace){p.seconds, (double)p.iteration, false};
     return RWS_OK;
@@ -231,8 +232,8 @@ static double seconds_each(const pace *p)
     return p->iterations > 0 ? p->seconds / p->iterations : NAN;
 }
 
-/* The share of the work that is done, and the seconds that are left. If no run of a kind has been timed, the kind counts
- * as fast as the others on average. */
+/* The share of the work that is done, and the seconds that are left. If no run of a kind has been timed, the kind
+ * counts as fast as the others on average. */
 static void estimate(const campaign *s, double *share, double *left)
 {
     double todo = 0, done = 0, longest = 0, known = 0;
@@ -277,7 +278,7 @@ static void show(campaign *s)
 /* ---- starting */
 
 typedef struct {
-    char *list[MOST_ARGUMENTS];
+    char *list[MAX_ARGUMENTS];
     int   n;
 } arguments;
 
@@ -287,7 +288,7 @@ static void add(arguments *a, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    RWS_CHECK(a->n + 1 < MOST_ARGUMENTS);
+    RWS_CHECK(a->n + 1 < MAX_ARGUMENTS);
     rws_need_memory(vasprintf(&a->list[a->n++], format, args) >= 0, "the arguments of a run");
     va_end(args);
 }
@@ -329,8 +330,8 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
     if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
 }
 
-/* Whether a run goes on with what its folder has. A run that ended before its first checkpoint and its first measures begins
- * anew, as the sweep has it now. */
+/* Whether a run goes on with what its folder has. A run that ended before its first checkpoint and its first measures
+ * begins anew, as the sweep has it now. */
 static bool resumes(const campaign *s, const entry *e)
 {
     char *folder = rws_file_join(s->options->folder, e->run->name);
@@ -476,7 +477,7 @@ static void note_failure(campaign *s, int child, int status)
     const char *complaint = s->children[child].complaint;
     int         n = 1;
     e->stage = FAILED;
-    if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status);
+    if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command continues it.", -status);
     else if (complaint[0]) e->failure = strdup(complaint);
     else n = asprintf(&e->failure, "It ended with status %d.", status);
     rws_need_memory(n > 0 && e->failure, "the failure of a run");
@@ -509,7 +510,7 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
     } else if (status == RWS_BAD_INPUT && is_busy(s, e)) {
         e->stage = WAITING;
         e->not_before = rws_clock_now() + ELSEWHERE;
-    } else if (status == RWS_BAD_INPUT && ++e->refused < MOST_REFUSALS) {
+    } else if (status == RWS_BAD_INPUT && ++e->refused < MAX_REFUSALS) {
         /* Another program may have begun or finished the run first; if so, the next look at it shows that. */
         e->stage = WAITING;
         e->not_before = rws_clock_now() + REFUSED;
@@ -622,7 +623,7 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
         rws_signals_release();
     }
     if (status == RWS_OK && rws_interrupted())
-        status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command goes on.",
+        status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command continues.",
                           s.result.finished + s.result.found, s.n);
     if (status == RWS_OK) report_all(&s);
     *result = s.result;
@@ -647,7 +648,7 @@ const struct argp rws_campaign_argp = {
     .options =
         (const struct argp_option[]){
             {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
-            {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
+            {"retry", KEY_RETRY, 0, 0, "Also runs that ended with a numerical failure before", 0},
             {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
             {0},
         },

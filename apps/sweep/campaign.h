@@ -5,8 +5,8 @@
  *
  *     sweep -> [campaign] -> child -> rws train, rws eval -> folders, metrics.sqlite
  *
- * On one machine all runs share a store. Tasks on several machines (slurm.h) have runs of their own, and every run has a
- * store of its own, since SQLite must not be written by two machines.
+ * On one machine all runs share a store. Tasks on several machines (slurm.h) have runs of their own, and every run has
+ * a store of its own, since SQLite must not be written by two machines.
  */
 #ifndef RWS_SWEEP_CAMPAIGN_H
 #define RWS_SWEEP_CAMPAIGN_H
@@ -42,7 +42,7 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
 /* RWS_BAD_INPUT if the runs of the folder share a store, so that tasks cannot work on them. */
 rws_status rws_campaign_separate(const char *folder, rws_error *err) __attribute__((warn_unused_result));
 
-/* RWS_OK, or the status and the sentence for runs that failed. */
+/* RWS_OK, or the status and the message for runs that failed. */
 rws_status rws_campaign_verdict(const rws_campaign_result *r, rws_error *err);
 
 #endif

@@ -289,7 +289,7 @@ rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char
     char      *base = g_path_get_basename(real), *name = g_strconcat("rws-", base, NULL);
     rws_status status = check_queue(name, err);
     if (status == RWS_OK) status = rws_results_read_if_any(folder, &r, err);
-    if (!n_tasks) n_tasks = sweep->n < RWS_TASKS_MOST ? sweep->n : RWS_TASKS_MOST;
+    if (!n_tasks) n_tasks = sweep->n < RWS_MAX_TASKS ? sweep->n : RWS_MAX_TASKS;
     if (n_tasks > sweep->n) n_tasks = sweep->n;
     char *tasks = status == RWS_OK ? list_tasks(sweep, r, n_tasks, &n) : NULL, *script = task_path(real, "script");
     if (n) status = write_script(file, real, n_tasks, script, err);

@@ -2,8 +2,8 @@
  *
  *     rws sweep FILE --slurm  ->  sbatch --array  ->  rws sweep FILE --task I/N   on any machine, N times
  *
- * Task I of N has the runs I, I + N, I + 2 N, … of the sweep, so that no two tasks ever work on the same run, and needs no
- * lock. While it works it writes down what it does in DIR/.tasks/I, for `rws sweep --status`.
+ * Task I of N has the runs I, I + N, I + 2 N, … of the sweep, so that no two tasks ever work on the same run, and needs
+ * no lock. While it works it writes down what it does in DIR/.tasks/I, for `rws sweep --status`.
  */
 #ifndef RWS_SWEEP_SLURM_H
 #define RWS_SWEEP_SLURM_H
@@ -11,7 +11,7 @@
 #include "sweep/campaign.h"
 
 #define RWS_TASKS_FOLDER ".tasks" /* in the folder of the runs */
-#define RWS_TASKS_MOST 1000       /* longest array of Slurm, unless its MaxArraySize was raised */
+#define RWS_MAX_TASKS 1000        /* longest array of Slurm, unless its MaxArraySize was raised */
 
 /* Submits tasks for the runs that are not finished; sbatch gets the further options. Prints the number of the job.
  * RWS_BAD_INPUT if there is no Slurm, if tasks of this sweep are in its queue already, or if sbatch refuses. */

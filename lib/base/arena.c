@@ -50,7 +50,7 @@ void rws_arena_reset(rws_arena *a)
     if (++a->n_resets % PATIENCE == 0) shrink(a);
 }
 
-/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. False
+/* Moves on to a block with `bytes` free: the next one if it is large enough, else a new one in front of it. False
  * if the system has no memory; the arena is then as it was. */
 static bool grow(rws_arena *a, size_t bytes)
 {

@@ -15,8 +15,8 @@ static inline double rws_clock_now(void)
 }
 
 /* The pace of a loop that shows its progress or saves its state now and then: rws_pace_due is true about every 50 ms,
- * however long an iteration takes. The clock is read once in `stride` iterations; the stride follows the speed of the loop
- * and at most doubles at a time. */
+ * however long an iteration takes. The clock is read once in `stride` iterations; the stride follows the speed of the
+ * loop and at most doubles at a time. */
 typedef struct {
     uint64_t left, stride;
     double   last;

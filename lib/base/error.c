@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text of users must not break the line of a sentence or reach a terminal as a command. */
+/* Text of users must not break the line of a message or reach a terminal as a command. */
 static void replace_controls(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
 }
 
-/* Puts dots at the end of a sentence that did not fit, behind a whole UTF-8 character. */
+/* Puts dots at the end of a message that did not fit, behind a whole UTF-8 character. */
 static void end_cut(rws_error *err)
 {
     size_t at = sizeof err->text - sizeof "....";
@@ -19,11 +19,11 @@ static void end_cut(rws_error *err)
     strcpy(err->text + at, "....");
 }
 
-/* Writes a sentence into the text from byte n on. */
+/* Writes a message into the text from byte n on. */
 static void write_at(rws_error *err, size_t n, const char *format, va_list args)
 {
-    const size_t room = sizeof err->text - n;
-    if (vsnprintf(err->text + n, room, format, args) >= (int)room) end_cut(err);
+    const size_t size = sizeof err->text - n;
+    if (vsnprintf(err->text + n, size, format, args) >= (int)size) end_cut(err);
     replace_controls(err->text + n);
 }
 
@@ -63,7 +63,7 @@ rws_status rws_called(rws_status status, const char *what, const char *entry, co
     if (entry) snprintf(name, sizeof name, "The %s \"%.100s\"", what, entry);
     else snprintf(name, sizeof name, "The function `%s`", what);
     if (status <= RWS_NO_MEMORY)
-        return rws_fail(err, status, "%s of model %.100s failed without a sentence that says why (rws_fail).", name,
+        return rws_fail(err, status, "%s of model %.100s failed without a message that says why (rws_fail).", name,
                         model);
     return rws_fail(err, RWS_BAD_INPUT, "%s of model %.100s returned %u, which is no rws_status.", name, model,
                     (unsigned)status);

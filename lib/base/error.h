@@ -1,6 +1,6 @@
-/* error.h - the three kinds of error, and the sentence that goes with each.
+/* error.h - the three kinds of error, and the message that goes with each.
  *
- * The world's errors (a file, an option) and the numbers' (a NaN) travel as an rws_status and a whole sentence in an
+ * The world's errors (a file, an option) and the numbers' (a NaN) travel as an rws_status and a message in an
  * rws_error; the library neither prints nor exits. Our own bugs stop the program at the spot: RWS_CHECK is always on.
  */
 #ifndef RWS_BASE_ERROR_H
@@ -18,10 +18,10 @@ _Noreturn void rws_bug(const char *file, int line, const char *condition);
 /* As rws_fail, with a va_list. */
 rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args);
 
-/* Adds to the sentence, for instance a second one that says what to do. */
+/* Adds to the message, for instance a second one that says what to do. */
 void rws_error_append(rws_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Calls a function of a model, whose last argument is the error, and returns its status; the sentence of a function that
+/* Calls a function of a model, whose last argument is the error, and returns its status; the message of a function that
  * fails without one names the function and the model. */
 #define RWS_CALL_MODEL(m, function, err, ...) \
     (rws_error_clear(err), rws_called((m)->function(__VA_ARGS__, err), #function, NULL, (m)->name, err))

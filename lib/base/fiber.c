@@ -204,7 +204,8 @@ static inline void entering(rws_fiber *f)
     (void)f;
 }
 
-/* Called on the fiber. Its resumer may be another thread each time, so ASan is asked for the resumer's stack each time. */
+/* Called on the fiber. Its resumer may be another thread each time, so ASan is asked for the resumer's stack each time.
+ * */
 static inline void entered(rws_fiber *f)
 {
 #if FIBER_ASAN
@@ -290,8 +291,8 @@ overflowed(rws_fiber *f)
 
 #if FIBER_ASM
 
-/* Makes the interrupted thread continue in overflowed(f), with an empty stack, when the handler returns. False on a system
- * whose signals this function does not know. */
+/* Makes the interrupted thread continue in overflowed(f), with an empty stack, when the handler returns. False on a
+ * system whose signals this function does not know. */
 #if FIBER_ASAN
 __attribute__((no_sanitize_address)) /* redirect writes over frames, which are about to be abandoned */
 #endif
@@ -340,8 +341,8 @@ static bool redirect(const ucontext_t *context, rws_fiber *f)
 
 /* Handlers of SIGSEGV that our handler was put in front of, the oldest first. A handler that was installed after ours
  * may pass a fault on to ours; then ours passes it on to the handler before that one. */
-#define MOST_BEFORE 16
-static struct sigaction before[MOST_BEFORE];
+#define MAX_BEFORE 16
+static struct sigaction before[MAX_BEFORE];
 static atomic_int       n_before, n_passed; /* n_passed: how often the fault at hand was passed on */
 static pthread_mutex_t  installing = PTHREAD_MUTEX_INITIALIZER;
 
@@ -376,7 +377,7 @@ static void put_in_front(void)
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     pthread_mutex_lock(&installing);
-    if (!is_in_front() && n_before < MOST_BEFORE && sigaction(SIGSEGV, NULL, &before[n_before]) == 0) {
+    if (!is_in_front() && n_before < MAX_BEFORE && sigaction(SIGSEGV, NULL, &before[n_before]) == 0) {
         int at = 0; /* if the handler is in the list already, it was put back, and the handlers after it are gone */
         while (before[at].sa_sigaction != before[n_before].sa_sigaction) at++;
         n_before = at + 1;

@@ -251,11 +251,11 @@ static rws_status replace(const char *path, int folder, const struct stat *was, 
  * yet. The caller frees it; NULL with errno. */
 static char *follow(const char *path)
 {
-    enum { MOST_LINKS = 40 };
+    enum { MAX_LINKS = 40 };
     char  target[PATH_MAX];
     char *at = strdup(path);
     int   n = 0;
-    for (; at && n <= MOST_LINKS; n++) {
+    for (; at && n <= MAX_LINKS; n++) {
         const ssize_t length = readlink(at, target, sizeof target - 1);
         if (length < 0) return at; /* not a link */
         target[length] = '\0';
@@ -266,7 +266,7 @@ static char *follow(const char *path)
         at = next;
     }
     free(at);
-    errno = n > MOST_LINKS ? ELOOP : ENOMEM;
+    errno = n > MAX_LINKS ? ELOOP : ENOMEM;
     return NULL;
 }
 
@@ -342,8 +342,8 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* Brings the name of a new folder to disk. A failure is ignored here: files in the folder are brought to disk when they are
- * written, and a failure then has a sentence. */
+/* Brings the name of a new folder to disk. A failure is ignored here: files in the folder are brought to disk when they
+ * are written, and a failure then has a message. */
 static void sync_name(const char *path)
 {
     const int above = open_folder(path);

@@ -1,8 +1,8 @@
 /* file.h - whole files, read at once and written at once.
  *
  * Writing is atomic: at any moment, also after a power cut, a path holds its old bytes or its new ones. This file knows
- * nothing of what is in the files. A temporary file has a name that cannot be guessed and is made exclusively, so that no
- * file of others is taken for it.
+ * nothing of what is in the files. A temporary file has a name that cannot be guessed and is made exclusively, so that
+ * no file of others is taken for it.
  *
  *     disk -> [file] -> idx, canvas -> model
  *     config, checkpoint, export -> [file] -> disk
@@ -12,14 +12,14 @@
 
 #include "rws.h"
 
-/* All functions: RWS_BAD_INPUT with a sentence that names the file, or RWS_NO_MEMORY. */
+/* All functions: RWS_BAD_INPUT with a message that names the file, or RWS_NO_MEMORY. */
 
 /* Reads a regular file of at most `most` bytes; *bytes is the caller's to free and never NULL on success. */
 rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Reads a text of at most `most` bytes, also from a pipe. *length is most + 1 if the text is longer, which the caller
- * must refuse. `what` is the kind of file in sentences, such as "grammar". *text is the caller's to free. */
+ * must refuse. `what` is the kind of file in messages, such as "grammar". *text is the caller's to free. */
 rws_status rws_file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
                               rws_error *err) __attribute__((warn_unused_result));
 
@@ -36,8 +36,8 @@ typedef struct {
 
 /* Writes the pieces, one after the other, to `path`. A new or regular file is replaced atomically, through a temporary
  * file beside it; links are followed, and mode and owner are kept. A device, a pipe and a file that is the program's
- * stdout or stderr are written to directly, and never replaced. After a failure a regular `path` is as it was, unless the
- * sentence says that it is written, and the temporary file is gone. */
+ * stdout or stderr are written to directly, and never replaced. After a failure a regular `path` is as it was, unless
+ * the message says that it is written, and the temporary file is gone. */
 rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
@@ -45,8 +45,8 @@ rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_
 rws_status rws_file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Removes temporary files (.rws-<16 hexadecimal digits>.tmp) that killed writers left in a folder. The caller makes sure
- * that no process is writing there. */
+/* Removes temporary files (.rws-<16 hexadecimal digits>.tmp) that killed writers left in a folder. The caller makes
+ * sure that no process is writing there. */
 void rws_file_clean_folder(const char *path);
 
 /* rws_file_write for a text. */

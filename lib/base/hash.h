@@ -1,4 +1,5 @@
-/* hash.h - FNV-1a, for tables and fingerprints. It finds what has changed by accident; it does not protect from forgery. */
+/* hash.h - FNV-1a, for tables and fingerprints. It finds what has changed by accident; it does not protect from
+ * forgery. */
 #ifndef RWS_BASE_HASH_H
 #define RWS_BASE_HASH_H
 

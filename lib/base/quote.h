@@ -1,6 +1,6 @@
-/* quote.h - text from outside (a path, a name in a file) made fit for a sentence, and sentences that refuse a file.
+/* quote.h - text from outside (a path, a name in a file) made fit for a message, and messages that refuse a file.
  *
- * An rws_error has room for one sentence; a path may be longer than that. rws_quote does not add quotation marks.
+ * An rws_error holds one message; a path may be longer than that. rws_quote does not add quotation marks.
  */
 #ifndef RWS_BASE_QUOTE_H
 #define RWS_BASE_QUOTE_H
@@ -9,14 +9,14 @@
 
 #include <string.h>
 
-enum { RWS_QUOTED_MAX = 160, RWS_QUOTED_SHORT = 80 }; /* bytes: of one text in a sentence; of one among several */
+enum { RWS_MAX_QUOTED = 160, RWS_QUOTED_SHORT = 80 }; /* bytes: of one text in a message; of one among several */
 
 typedef struct {
-    char text[RWS_QUOTED_MAX + 1];
+    char text[RWS_MAX_QUOTED + 1];
 } rws_quoted;
 
 /* The `length` bytes of `raw`, with control characters as '?'. From a text of more than `most` bytes only the end is
- * kept, behind "...", because the end of a path tells most. most is at most RWS_QUOTED_MAX. */
+ * kept, behind "...", because the end of a path tells most. most is at most RWS_MAX_QUOTED. */
 static inline rws_quoted rws_quote_part(const char *raw, size_t length, size_t most)
 {
     rws_quoted        out;
@@ -36,17 +36,17 @@ static inline rws_quoted rws_quote_part(const char *raw, size_t length, size_t m
     return out;
 }
 
-/* The same for a text that ends with a zero byte: alone in its sentence, and beside others. */
+/* The same for a text that ends with a zero byte: alone in its message, and beside others. */
 static inline rws_quoted rws_quote(const char *raw)
 {
-    return rws_quote_part(raw, strlen(raw), RWS_QUOTED_MAX);
+    return rws_quote_part(raw, strlen(raw), RWS_MAX_QUOTED);
 }
 static inline rws_quoted rws_quote_short(const char *raw)
 {
     return rws_quote_part(raw, strlen(raw), RWS_QUOTED_SHORT);
 }
 
-/* A list of names for a sentence, "a, b, c". Names beyond the room become one "…". All zeros is an empty list. */
+/* A list of names for a message, "a, b, c". Names that do not fit become one "…". All zeros is an empty list. */
 typedef struct {
     char   text[240];
     size_t used;
@@ -66,7 +66,7 @@ static inline void rws_name_list_add(rws_name_list *l, const char *name)
     l->used += length;
 }
 
-/* RWS_BAD_INPUT with a sentence about the file `name`: `"name" <format>`, or `"name", line 3: <format>` unless line is
+/* RWS_BAD_INPUT with a message about the file `name`: `"name" <format>`, or `"name", line 3: <format>` unless line is
  * 0. Without an err there is only the status. */
 rws_status rws_refuse(rws_error *err, const char *name, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -33,8 +33,8 @@ static void one_block(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2, uint32
 }
 
 #ifdef __AVX2__
-/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Two vectors are computed at a
- * time, so that the processor multiplies one while it waits for the other; more vectors do not fit the registers. */
+/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Two vectors are computed at
+ * a time, so that the processor multiplies one while it waits for the other; more vectors do not fit the registers. */
 typedef struct {
     __m256i word[4];
 } four;

@@ -8,15 +8,15 @@ static ssize_t add(void *context, const char *bytes, size_t n)
 {
     rws_text *t = context;
     if (t->starved) return 0;
-    if (t->room - t->n <= n) {
-        const size_t room = 2 * t->room + n + 256;
-        char        *longer = realloc(t->bytes, room);
+    if (t->capacity - t->n <= n) {
+        const size_t capacity = 2 * t->capacity + n + 256;
+        char        *longer = realloc(t->bytes, capacity);
         if (!longer) {
             t->starved = true;
             return 0;
         }
         t->bytes = longer;
-        t->room = room;
+        t->capacity = capacity;
     }
     memcpy(t->bytes + t->n, bytes, n);
     t->n += n;

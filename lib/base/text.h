@@ -1,7 +1,7 @@
 /* text.h - a text that is written through a FILE and grows in memory.
  *
- * It replaces open_memstream, which reports no failure without memory (glibc 2.36): the stream goes on, and bytes in the
- * middle of the text are missing.
+ * It replaces open_memstream, which reports no failure without memory (glibc 2.36): the stream goes on, and bytes in
+ * the middle of the text are missing.
  *
  *     rws_text t;
  *     FILE    *out = rws_text_open(&t);
@@ -17,15 +17,15 @@
 typedef struct {
     FILE  *out;
     char  *bytes;
-    size_t n, room;
+    size_t n, capacity;
     bool   starved;
 } rws_text;
 
 /* The stream to write to; NULL without memory. */
 FILE *rws_text_open(rws_text *t);
 
-/* Closes the stream and returns what was written, t->n bytes and a zero byte, which the caller frees. NULL if there was no
- * memory for a part of it, or for the stream. */
+/* Closes the stream and returns what was written, t->n bytes and a zero byte, which the caller frees. NULL if there was
+ * no memory for a part of it, or for the stream. */
 char *rws_text_end(rws_text *t) __attribute__((warn_unused_result));
 
 /* Writes a text, or a part of it, that is between the quotation marks of a cell of CSV: marks in it are doubled. */

@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-/* The number of bytes of the UTF-8 character at the beginning of a text, which ends with a zero byte; 0 if there is none. */
+/* The number of bytes of the UTF-8 character at the beginning of a text, which ends with a zero byte; 0 if there is
+ * none. */
 static inline int rws_utf8_length(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;

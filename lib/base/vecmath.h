@@ -22,7 +22,7 @@ RWS_SIMD double log(double);
 #endif
 
 /* A float holds every whole number up to this one; the next one becomes this one. */
-#define RWS_WHOLE_MOST (1 << 24)
+#define RWS_MAX_WHOLE (1 << 24)
 
 static inline int32_t rws_float_bits(float x)
 {
@@ -45,13 +45,13 @@ static inline float rws_clamp(float x, float low, float high)
     return low > y ? low : y;
 }
 
-/* -88 and 88.7. They are defined in another file, because gcc would fold constants into the comparisons of rws_clamp and
- * make more than two instructions of them. */
+/* -88 and 88.7. They are defined in another file, because gcc would fold constants into the comparisons of rws_clamp
+ * and make more than two instructions of them. */
 extern const float rws_exp_range[2];
 
 /* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; the function returns e^r - 1 = r + r^2 p(r), where p
- * is a minimax polynomial, and sets *power = 2^n. Adding 1.5 * 2^23 rounds to n and leaves n in the lowest bits; at the ends
- * of the range the bits of 2^n are those of 0 and of infinity. */
+ * is a minimax polynomial, and sets *power = 2^n. Adding 1.5 * 2^23 rounds to n and leaves n in the lowest bits; at the
+ * ends of the range the bits of 2^n are those of 0 and of infinity. */
 static inline float rws_exp_parts(float x, float *power)
 {
     const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]), round = 0x1.8p23f;

@@ -23,7 +23,7 @@ typedef struct {
     int         version; /* RWS_CARRIER_VERSION */
     const char *name;    /* "Open MPI" */
     /* Joins the other ranks. False: it cannot, and `why` has the reason. */
-    bool (*open)(int *rank, int *size, char *why, size_t room);
+    bool (*open)(int *rank, int *size, char *why, size_t length);
     /* Starts a message, whose memory must stay as it is until the message is done. A ticket, or -1 if it failed. */
     int (*send)(const void *data, size_t bytes, int to, rws_channel channel, int tag);
     int (*receive)(void *data, size_t bytes, int from, rws_channel channel, int tag);

@@ -28,10 +28,10 @@ int rws_comm_size(const rws_comm *c)
     return c ? c->size : 1;
 }
 
-const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t size)
+const char *rws_comm_describe(const rws_comm *c, int rank, char *out, size_t size)
 {
-    snprintf(room, size, "Rank %d on %s (process %d)", rank, c->members[rank].host, c->members[rank].pid);
-    return room;
+    snprintf(out, size, "Rank %d on %s (process %d)", rank, c->members[rank].host, c->members[rank].pid);
+    return out;
 }
 
 const rws_member *rws_comm_members(const rws_comm *c)
@@ -41,9 +41,9 @@ const rws_member *rws_comm_members(const rws_comm *c)
 
 /* ---- ranks that are gone */
 
-static void (*teller)(const char *sentence);
+static void (*teller)(const char *message);
 
-void rws_comm_on_loss(void (*tell)(const char *sentence))
+void rws_comm_on_loss(void (*tell)(const char *message))
 {
     teller = tell;
 }
@@ -61,13 +61,13 @@ void rws_comm_lost(rws_comm *c, int rank, const char *how)
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&once);
     const bool news = !c->lost;
-    rws_error  sentence;
+    rws_error  message;
     if (news) {
         snprintf(c->how, sizeof c->how, "%s", how);
         c->lost = rank + 1;
     }
     const bool tells = c->guards || (news && !rws_comm_watch_tell(c->watch, rank) && c->rank == (rank == 0));
-    if (news && tells && teller && rws_comm_alive(c, &sentence) != RWS_OK) teller(sentence.text);
+    if (news && tells && teller && rws_comm_alive(c, &message) != RWS_OK) teller(message.text);
     pthread_mutex_unlock(&once);
 }
 
@@ -241,7 +241,7 @@ static size_t part_in(const size_t *start, int rank, size_t done, size_t n)
     return left < n ? left : n;
 }
 
-/* Piece by piece through the room of the job, so that a rank needs no memory that it may not get. */
+/* Piece by piece through a buffer of the job, so that a rank needs no memory that it may not get. */
 rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err)
 {
     const int R = c->size;
@@ -250,11 +250,11 @@ rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rw
     for (int i = 0; i < R; i++) most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
     for (size_t done = 0, n; done < most; done += n) {
         n = most - done < RWS_COMM_PIECE ? most - done : RWS_COMM_PIECE;
-        memcpy(c->room, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
-        RWS_TRY(rws_comm_collect(c, c->room, n, err));
+        memcpy(c->gathered, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
+        RWS_TRY(rws_comm_collect(c, c->gathered, n, err));
         for (int i = 1; i < R; i++) {
             const int rank = (c->rank + i) % R;
-            memcpy(bytes + start[rank] + done, c->room + (size_t)i * n, part_in(start, rank, done, n));
+            memcpy(bytes + start[rank] + done, c->gathered + (size_t)i * n, part_in(start, rank, done, n));
         }
     }
     return RWS_OK;

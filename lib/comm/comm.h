@@ -1,7 +1,8 @@
 /* comm.h - the ranks of a job: several processes, on one machine or many, that train one run together.
  *
  * There is one job per process: rws_ranks_open of rws_train.h joins it, and every trainer that is made afterwards is
- * spread over its ranks. This room moves bytes and notices ranks that are gone; it does not know what the bytes mean.
+ * distributed over its ranks. This folder moves bytes and notices ranks that are gone; it does not know what the bytes
+ * mean.
  *
  *     run -> [comm] -> carrier (carrier.h) -> MPI
  *              |
@@ -9,7 +10,7 @@
  *              '-> watch.c: a guard, which hears from every rank every second
  *
  * Every rank calls the collective functions in the same order. Messages between two ranks with the same tag arrive in
- * the order in which they were sent. A function that fails returns RWS_BAD_INPUT with a sentence that names the rank
+ * the order in which they were sent. A function that fails returns RWS_BAD_INPUT with a message that names the rank
  * that is gone: the job is then over, and every later call fails at once.
  */
 #ifndef RWS_COMM_COMM_H
@@ -29,16 +30,16 @@ rws_comm *rws_comm_world(void);
 int rws_comm_rank(const rws_comm *c);
 int rws_comm_size(const rws_comm *c);
 
-/* The name of the machine of a rank, and the sentence's beginning "Rank 2 on node7 (process 4711)". */
-const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t size);
+/* The name of the machine of a rank, and the message's beginning "Rank 2 on node7 (process 4711)". */
+const char *rws_comm_describe(const rws_comm *c, int rank, char *out, size_t size);
 
-/* Whether a rank is gone: RWS_BAD_INPUT and the sentence, else RWS_OK. It costs a read of a flag. */
+/* Whether a rank is gone: RWS_BAD_INPUT and the message, else RWS_OK. It costs a read of a flag. */
 rws_status rws_comm_alive(const rws_comm *c, rws_error *err);
 
-/* Calls `tell` with the sentence as soon as a rank is gone: once, in the guard (watch.c), a process that outlives ranks
- * which their launcher ends because of it; or, if there is no guard, on a thread of the first rank that lives. To be called
- * before rws_ranks_open. NULL: nothing is told. */
-void rws_comm_on_loss(void (*tell)(const char *sentence));
+/* Calls `tell` with the message as soon as a rank is gone: once, in the guard (watch.c), a process that outlives ranks
+ * which their launcher ends because of it; or, if there is no guard, on a thread of the first rank that lives. To be
+ * called before rws_ranks_open. NULL: nothing is told. */
+void rws_comm_on_loss(void (*tell)(const char *message));
 
 /* What the environment says before rws_ranks_open: the number of processes that mpirun or srun has started together (0:
  * none of them did, or it does not say), and the number of this one. */
@@ -57,7 +58,7 @@ rws_status rws_comm_send(rws_comm *c, int to, int tag, const void *data, size_t 
 rws_status rws_comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out,
                             rws_error *err);
 
-/* RWS_BAD_INPUT with the sentence if a message of so many bytes is too large; sending and receiving check it too. Where
+/* RWS_BAD_INPUT with the message if a message of so many bytes is too large; sending and receiving check it too. Where
  * only some ranks take part in a message, all of them check its size before. */
 rws_status rws_comm_check_size(size_t bytes, rws_error *err);
 
@@ -103,15 +104,15 @@ rws_status rws_comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws
 /* all[i] becomes `mine` of rank i, `bytes` each. log2 of the ranks rounds of messages for every 4096 bytes. */
 rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err);
 
-/* The same for parts that differ in size: `all` has bytes start[i] … start[i + 1] - 1 of rank i, and the caller has filled
- * in those of its own rank. `start` has a number more than there are ranks, and is the same on all of them. */
+/* The same for parts that differ in size: `all` has bytes start[i] … start[i + 1] - 1 of rank i, and the caller has
+ * filled in those of its own rank. `start` has a number more than there are ranks, and is the same on all of them. */
 rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err);
 
 /* Every rank gets what rank 0, or `root`, has. */
 rws_status rws_comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err);
 rws_status rws_comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err);
 
-/* The first rank whose status is not RWS_OK decides for all: the same status and sentence everywhere, which says which
+/* The first rank whose status is not RWS_OK decides for all: the same status and message everywhere, which says which
  * rank it was unless it is rank 0. */
 rws_status rws_comm_agree(rws_comm *c, rws_status status, rws_error *err);
 
@@ -135,13 +136,14 @@ typedef struct {
 /* By rank. */
 const rws_member *rws_comm_members(const rws_comm *c);
 
-/* A rank is gone: `how` ends the sentence. The first call counts. */
+/* A rank is gone: `how` ends the message. The first call counts. */
 void rws_comm_lost(rws_comm *c, int rank, const char *how);
 
 typedef struct rws_comm_guard rws_comm_guard;
 typedef struct rws_comm_watch rws_comm_watch;
 
-/* Starts the guard; to be called by the process that will be rank 0, before MPI is opened. NULL: the system gives none. */
+/* Starts the guard; to be called by the process that will be rank 0, before MPI is opened. NULL: the system gives none.
+ * */
 rws_comm_guard *rws_comm_guard_start(rws_comm *c);
 
 /* Ends a guard that is not needed. NULL is allowed. */
@@ -150,8 +152,8 @@ void rws_comm_guard_drop(rws_comm_guard *g);
 /* In the guard: c becomes what the guard knows of the ranks. Takes `members`. */
 void rws_comm_become_guard(rws_comm *c, int size, rws_member *members);
 
-/* Starts the thread that hears from the guard; collective, and takes the guard of rank 0. Where a rank cannot connect to
- * the guard, the watch is NULL everywhere and only MPI notices a rank that is gone. */
+/* Starts the thread that hears from the guard; collective, and takes the guard of rank 0. Where a rank cannot connect
+ * to the guard, the watch is NULL everywhere and only MPI notices a rank that is gone. */
 rws_status rws_comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err);
 
 /* Tells the guard of a rank that is gone; false: there is no guard. */

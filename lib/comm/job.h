@@ -13,7 +13,7 @@ struct rws_comm {
     void                *library;
     int                  rank, size;
     rws_member          *members;
-    char                *room;    /* RWS_COMM_PIECE bytes for each rank, into which gathers receive */
+    char *gathered;    /* RWS_COMM_PIECE bytes for each rank, into which gathers receive */
     bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
     pthread_mutex_t      lock;    /* around the carrier, and for: */
     int                 *others;  /* by ticket: the rank at the other end */

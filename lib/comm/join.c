@@ -81,7 +81,7 @@ void rws_comm_forget_start(void)
 }
 
 /* The folder of the program or library that this code is in. */
-static bool own_folder(char *out, size_t room)
+static bool own_folder(char *out, size_t size)
 {
     Dl_info about;
     char    self[4096];
@@ -95,7 +95,7 @@ static bool own_folder(char *out, size_t room)
     const char *slash = strrchr(file, '/');
     if (!slash) return false;
     const char *level = strstr(file, "/glibc-hwcaps/"); /* a folder of the library for one level of processors */
-    return snprintf(out, room, "%.*s", (int)((level ? level : slash) - file), file) < (int)room;
+    return snprintf(out, size, "%.*s", (int)((level ? level : slash) - file), file) < (int)size;
 }
 
 /* The carrier is beside the program or the library, or where `make install` puts it. */
@@ -168,12 +168,12 @@ static rws_status compare_versions(rws_comm *c, rws_error *err)
 }
 
 /* All memory of the job. Later collective operations need none. */
-static rws_status make_room(rws_comm *c, rws_error *err)
+static rws_status make_memory(rws_comm *c, rws_error *err)
 {
     int lacks[c->size];
     c->members = calloc((size_t)c->size, sizeof *c->members);
-    c->room = calloc((size_t)c->size, RWS_COMM_PIECE);
-    lacks[0] = !c->members || !c->room;
+    c->gathered = calloc((size_t)c->size, RWS_COMM_PIECE);
+    lacks[0] = !c->members || !c->gathered;
     RWS_TRY(rws_comm_collect(c, (char *)lacks, sizeof *lacks, err));
     for (int i = 0; i < c->size; i++)
         if (lacks[place_of(c, i)]) return rws_fail(err, RWS_NO_MEMORY, "Rank %d has no memory for the ranks.", i);
@@ -198,7 +198,7 @@ static rws_status meet(rws_comm *c, rws_error *err)
 {
     if (c->size == 1) return RWS_OK;
     RWS_TRY(compare_versions(c, err));
-    RWS_TRY(make_room(c, err));
+    RWS_TRY(make_memory(c, err));
     return introduce(c, err);
 }
 
@@ -247,7 +247,7 @@ void rws_ranks_close(void)
     rws_comm_watch_stop(c->watch);
     if (c->carrier && whole) c->carrier->close();
     free(c->members);
-    free(c->room);
+    free(c->gathered);
     free(c->others);
     free(c);
 }

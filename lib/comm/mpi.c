@@ -10,22 +10,22 @@ static MPI_Request *requests; /* by ticket */
 static int         *unused;   /* tickets that are free: a stack */
 static int          n_unused, capacity;
 
-static bool carrier_open(int *rank, int *size, char *why, size_t room)
+static bool carrier_open(int *rank, int *size, char *why, size_t length)
 {
     int provided = MPI_THREAD_SINGLE;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
-        snprintf(why, room, "MPI_Init_thread failed");
+        snprintf(why, length, "MPI_Init_thread failed");
         return false;
     }
     if (provided < MPI_THREAD_SERIALIZED) {
-        snprintf(why, room, "this MPI may not be used by threads in turn (MPI_THREAD_SERIALIZED)");
+        snprintf(why, length, "this MPI may not be used by threads in turn (MPI_THREAD_SERIALIZED)");
         return false;
     }
     MPI_Comm_rank(MPI_COMM_WORLD, rank);
     MPI_Comm_size(MPI_COMM_WORLD, size);
     for (int i = 0; i < RWS_CHANNELS; i++) {
         if (MPI_Comm_dup(MPI_COMM_WORLD, &channels[i]) != MPI_SUCCESS) {
-            snprintf(why, room, "MPI_Comm_dup failed");
+            snprintf(why, length, "MPI_Comm_dup failed");
             return false;
         }
         MPI_Comm_set_errhandler(channels[i], MPI_ERRORS_RETURN);

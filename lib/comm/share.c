@@ -1,7 +1,7 @@
 /* share.c - memory that the ranks of one machine share.
  *
  * A rank's block is an anonymous file (memfd) that the others open as /proc/PROCESS/fd/NUMBER and map: it has no name
- * that could be left behind, and needs no room in /dev/shm, which containers often keep small. A block begins with a
+ * that could be left behind, and needs no space in /dev/shm, which containers often keep small. A block begins with a
  * random number that its owner tells by message. A process of another machine or container, which only happens to have
  * that name or number, does not know it; blocks are then not shared, and messages go by MPI.
  */
@@ -28,8 +28,8 @@ typedef struct {
 /* This rank's own block: of a file or, if the system gives none, of usual memory. */
 static char *make_own(offer *o)
 {
-    const char *wish = getenv("RWS_SHARED_MEMORY");
-    const bool  wanted = !wish || strcmp(wish, "no") != 0;
+    const char *setting = getenv("RWS_SHARED_MEMORY");
+    const bool  wanted = !setting || strcmp(setting, "no") != 0;
     o->file = wanted ? memfd_create("rws", MFD_CLOEXEC) : -1;
     if (o->file >= 0 &&
         (posix_fallocate(o->file, 0, (off_t)o->bytes) != 0 || getrandom(&o->key, sizeof o->key, 0) != sizeof o->key)) {

@@ -4,15 +4,16 @@
  *     rank 1 --+--> guard, a process beside rank 0        a byte each way every second
  *     rank 2 --'
  *
- * MPI by itself may wait for minutes, or for ever. Each rank has a connection to the guard (rank 0 a local one, the others
- * TCP on the network that the ranks share) and a thread that sends and hears a byte every second. A connection that ends
- * without a goodbye, or that is silent for SILENCE seconds, is a rank that is gone: the guard tells the user and the other
- * ranks which one, and every wait of comm.c ends with the sentence that names it.
+ * MPI by itself may wait for minutes, or for ever. Each rank has a connection to the guard (rank 0 a local one, the
+ * others TCP on the network that the ranks share) and a thread that sends and hears a byte every second. A connection
+ * that ends without a goodbye, or that is silent for SILENCE seconds, is a rank that is gone: the guard tells the user
+ * and the other ranks which one, and every wait of comm.c ends with the message that names it.
  *
  * The guard is a process of its own, in a session of its own, because launchers kill all ranks as soon as one has died,
- * often before a rank has found out which one. The guard outlives the ranks until it has named the one that ended first:
- * the kernel keeps the ends of connections in the order in which they came (epoll), however late the guard gets to run. It
- * is forked before MPI is opened, since MPI does not like processes that fork, and has nothing to do with MPI.
+ * often before a rank has found out which one. The guard outlives the ranks until it has named the one that ended
+ * first: the kernel keeps the ends of connections in the order in which they came (epoll), however late the guard gets
+ * to run. It is forked before MPI is opened, since MPI does not like processes that fork, and has nothing to do with
+ * MPI.
  */
 #include "comm/comm.h"
 
@@ -44,9 +45,9 @@
 #define BEAT 1.0    /* seconds between two bytes */
 #define SILENCE 5.0 /* seconds without a byte after which a rank is gone */
 #define PAUSE 3.0   /* seconds that this thread itself may have stood still (a suspended job) without blaming others */
-#define CONNECT_MOST 10.0 /* seconds until all ranks must be connected */
-#define TICK 250          /* milliseconds between two looks at the clock */
-#define LAST 10.0         /* seconds that the guard waits for the other ranks to end after one is gone */
+#define MAX_CONNECT_SECONDS 10.0 /* seconds until all ranks must be connected */
+#define TICK 250                 /* milliseconds between two looks at the clock */
+#define LAST 10.0                /* seconds that the guard waits for the other ranks to end after one is gone */
 #define ADDRESSES 16
 
 enum { BEATS = 'b', GOODBYE = 'e', GONE = 'g', START = 's' };
@@ -277,7 +278,7 @@ static bool accept_all(guard *g, int listening, const invitation *i)
 {
     const double since = rws_clock_now();
     int          missing = g->n - 1;
-    while (missing > 0 && rws_clock_now() - since < CONNECT_MOST) {
+    while (missing > 0 && rws_clock_now() - since < MAX_CONNECT_SECONDS) {
         struct pollfd polls[2] = {{.fd = listening, .events = POLLIN}, {.fd = g->lines[0].socket, .events = POLLIN}};
         poll(polls, 2, TICK);
         if (polls[1].revents) return false; /* rank 0 says nothing until all are there: it has ended */

@@ -69,7 +69,8 @@ static bool skip_quoted(rws_cells *c)
     return false;
 }
 
-/* The separator of the line at c.at: the first of tab, semicolon, comma that the line has outside of quotation marks. */
+/* The separator of the line at c.at: the first of tab, semicolon, comma that the line has outside of quotation marks.
+ * */
 static char find_separator(rws_cells c)
 {
     bool tab = false, semicolon = false;

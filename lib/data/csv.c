@@ -109,7 +109,8 @@ static bool is_missing(const rws_cell *c)
 
 /* ---- the sheet */
 
-/* Counts the cells of the line at c.at, and those that are numbers, and the bytes of all as names with a zero byte each.
+/* Counts the cells of the line at c.at, and those that are numbers, and the bytes of all as names with a zero byte
+ * each.
  */
 static rws_status measure_line(rws_cells c, int *n_cells, int *n_numbers, size_t *n_bytes)
 {
@@ -186,7 +187,8 @@ static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s
     return RWS_OK;
 }
 
-/* Allocates the most that the rest of the text can need: each line has at most one row, and each cell at least one byte. */
+/* Allocates the most that the rest of the text can need: each line has at most one row, and each cell at least one
+ * byte. */
 static rws_status make_room(const reader *r, bool skip_missing, rws_sheet *s)
 {
     const rws_cells *c = &r->cells;

@@ -21,7 +21,7 @@ typedef struct {
     rws_id   *list; /* by number */
     int       n;
     uint32_t *table; /* by hash: the number of an id plus 1; 0: no id */
-    size_t    size;  /* of the table, a power of two, at least 2 n; `list` has room for half of it */
+    size_t    size;  /* of the table, a power of two, at least 2 n; `list` holds half of it */
 } rws_ids;
 
 void rws_ids_release(rws_ids *ids);

@@ -9,7 +9,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* The document, the caller's to json_decref. NULL with the mistake in *why, or with *starved set: there was no memory. */
+/* The document, the caller's to json_decref. NULL with the mistake in *why, or with *starved set: there was no memory.
+ * */
 static inline json_t *rws_json_load(const char *text, size_t length, size_t flags, json_error_t *why, bool *starved)
 {
     const int before = errno;

@@ -263,7 +263,7 @@ typedef struct {
 } stored;
 
 struct rws_safetensors {
-    char          *file;    /* its name in sentences */
+    char          *file;    /* its name in messages */
     json_t        *header;  /* owns the names and the metadata */
     stored        *tensors; /* in the order of the data */
     size_t         n_tensors;
@@ -273,11 +273,11 @@ struct rws_safetensors {
     size_t         map_size;
 };
 
-/* Reads an array of at most `room` integers that are not negative. Returns their number, or -1. */
-static int read_sizes(const json_t *array, size_t *out, int room)
+/* Reads an array of at most `capacity` integers that are not negative. Returns their number, or -1. */
+static int read_sizes(const json_t *array, size_t *out, int capacity)
 {
     const size_t n = json_array_size(array);
-    if (!json_is_array(array) || n > (size_t)room) return -1;
+    if (!json_is_array(array) || n > (size_t)capacity) return -1;
     for (size_t i = 0; i < n; i++) {
         const json_t *number = json_array_get(array, i);
         if (!json_is_integer(number) || json_integer_value(number) < 0) return -1;
@@ -286,7 +286,7 @@ static int read_sizes(const json_t *array, size_t *out, int room)
     return (int)n;
 }
 
-/* RWS_BAD_INPUT with the sentence `"file": the tensor "name" <format>`. */
+/* RWS_BAD_INPUT with the message `"file": the tensor "name" <format>`. */
 __attribute__((format(printf, 4, 5))) static rws_status refuse(const char *file, const char *name, rws_error *err,
                                                                const char *format, ...)
 {
@@ -589,7 +589,7 @@ rws_status rws_safetensors_verify(const rws_safetensors *st, rws_error *err)
         const char *said = json_string_value(json_object_get(metadata, key));
         free(key);
         if (said && strcmp(said, checksum_of(s->view.data, s->end - s->begin).text) == 0) continue;
-        char part[RWS_QUOTED_MAX + 32];
+        char part[RWS_MAX_QUOTED + 32];
         snprintf(part, sizeof part, "the tensor \"%s\"", rws_quote_short(s->view.name).text);
         return is_damaged(st, part, err);
     }

@@ -137,9 +137,9 @@ rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_ro
 
 /* ---- sentences */
 
-/* A cell, as a sentence names it. */
+/* A cell, as a message names it. */
 typedef struct {
-    char text[2 * RWS_QUOTED_MAX + 60];
+    char text[2 * RWS_MAX_QUOTED + 60];
 } place;
 
 static place place_of(const rws_sheet *s, int line, int column, const char *name)
@@ -211,7 +211,7 @@ rws_column_finding rws_sheet_find_column(const rws_sheet *s, const char *text, s
     return number >= 1 && number <= s->n_columns ? RWS_COLUMN_FOUND : RWS_COLUMN_UNKNOWN;
 }
 
-/* The names of the columns for a sentence, as far as there is room; their number, if they have none. */
+/* The names of the columns for a message, as many as fit; their number, if they have none. */
 static void list_names(const rws_sheet *s, char *to, size_t size)
 {
     size_t n = (size_t)snprintf(to, size, "%d column%s", s->n_columns, s->n_columns == 1 ? "" : "s");

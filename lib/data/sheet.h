@@ -1,9 +1,9 @@
 /* sheet.h - the numbers of one file: rows x columns of floats, read from text (CSV) or from an array.
  *
- * A reader accepts columns that are not numbers, because a file often has columns that no field is made of. The first cell
- * of a column that is not a finite number is the column's flaw, which the caller may refuse. For labels, where cells may be
- * missing, the first cell that is neither a number nor missing (empty or NaN) is remembered too. A file whose shape is wrong
- * (lines of different length, an array of three dimensions) is refused.
+ * A reader accepts columns that are not numbers, because a file often has columns that no field is made of. The first
+ * cell of a column that is not a finite number is the column's flaw, which the caller may refuse. For labels, where
+ * cells may be missing, the first cell that is neither a number nor missing (empty or NaN) is remembered too. A file
+ * whose shape is wrong (lines of different length, an array of three dimensions) is refused.
  *
  *     file -> [csv, npy, safetensors -> sheet] -> table -> fields of a batch
  *
@@ -25,7 +25,7 @@ typedef enum {
     RWS_CELL_TOO_LARGE
 } rws_cell_flaw;
 
-enum { RWS_CELL_SHOWN = 31 }; /* bytes of a cell that a sentence shows */
+enum { RWS_CELL_SHOWN = 31 }; /* bytes of a cell that a message shows */
 
 /* A cell of a column that is not a finite number. */
 typedef struct {
@@ -55,8 +55,8 @@ typedef struct {
 
 void rws_sheet_release(rws_sheet *s);
 
-/* Reads `size` bytes of text; `name` stands for the file in sentences. `id` is the column of ids, by name or number;
- * NULL: there is none. *out is empty on failure: RWS_BAD_INPUT with a sentence that names file and line, or
+/* Reads `size` bytes of text; `name` stands for the file in messages. `id` is the column of ids, by name or number;
+ * NULL: there is none. *out is empty on failure: RWS_BAD_INPUT with a message that names file and line, or
  * RWS_NO_MEMORY. */
 rws_status rws_csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
                          const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
@@ -82,17 +82,17 @@ rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_ro
                                 const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* Remembers a cell that is not a finite number, unless the column has such a flaw already. The bytes stand for the cell
- * in sentences. */
+ * in messages. */
 void rws_sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, const char *text, size_t length);
 
-/* RWS_BAD_INPUT with a sentence about the flaw of a column (from 0), if the column has one. A label may have cells that
+/* RWS_BAD_INPUT with a message about the flaw of a column (from 0), if the column has one. A label may have cells that
  * are empty or NaN. */
 rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
     __attribute__((warn_unused_result));
 rws_status rws_sheet_check_label(const rws_sheet *s, int column, const char *name, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* RWS_BAD_INPUT with a sentence that says which cell it is about and what is wrong with it. `line` is as in `lines`,
+/* RWS_BAD_INPUT with a message that says which cell it is about and what is wrong with it. `line` is as in `lines`,
  * `column` from 0. */
 rws_status rws_sheet_refuse_cell(const rws_sheet *s, int line, int column, const char *name, const char *wrong,
                                  rws_error *err) __attribute__((warn_unused_result));
@@ -102,7 +102,7 @@ typedef enum { RWS_COLUMN_FOUND, RWS_COLUMN_UNKNOWN, RWS_COLUMN_AMBIGUOUS } rws_
 /* A column by its name of `length` bytes, or else by its number from 1. *column counts from 0. */
 rws_column_finding rws_sheet_find_column(const rws_sheet *s, const char *text, size_t length, int *column);
 
-/* RWS_BAD_INPUT with a sentence that says why this text is no column. */
+/* RWS_BAD_INPUT with a message that says why this text is no column. */
 rws_status rws_sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
                                    size_t length, rws_error *err) __attribute__((warn_unused_result));
 

@@ -34,10 +34,10 @@ static rws_status group(rws_table *t, rws_split split, rws_error *err)
     if (!start) return rws_no_memory(err, "the ids of a table");
     for (int row = 0; row < s->n_rows; row++) start[s->ids[row]]++;
     for (int i = 0; i < s->n_ids; i++)
-        if (start[i] > RWS_WHOLE_MOST)
+        if (start[i] > RWS_MAX_WHOLE)
             return rws_refuse(err, t->path[split], 0,
                               "has %d rows of one id; a datum has at most %d, since a float holds their number.",
-                              start[i], RWS_WHOLE_MOST);
+                              start[i], RWS_MAX_WHOLE);
     int *rows = t->rows[split] = malloc((size_t)s->n_rows * sizeof *rows);
     if (!rows) return rws_no_memory(err, "the ids of a table");
     for (int i = 0, at = 0; i <= s->n_ids; i++) at += start[i], start[i] = at; /* the end of each id */
@@ -181,8 +181,8 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
     return RWS_OK;
 }
 
-/* The columns of a field, which must be finite numbers; numbers of a label may be missing and are NaN then. *list is the
- * caller's to free; it is NULL on failure. */
+/* The columns of a field, which must be finite numbers; numbers of a label may be missing and are NaN then. *list is
+ * the caller's to free; it is NULL on failure. */
 static rws_status find_columns(const rws_table *t, const char *columns, bool label, int **list, int *n, rws_error *err)
 {
     RWS_CHECK(t->n_fields < RWS_FIELDS && t->sheet[RWS_TRAIN].n_columns > 0);
@@ -243,10 +243,10 @@ static rws_status check_numbers(const rws_table *t, rws_split sheet, rws_error *
 {
     int most = 0;
     for (int d = 0; d < n_data(t, sheet); d++) most = number_of(t, sheet, d) > most ? number_of(t, sheet, d) : most;
-    if (most < RWS_WHOLE_MOST) return RWS_OK;
+    if (most < RWS_MAX_WHOLE) return RWS_OK;
     return rws_refuse(err, t->path[sheet], 0,
                       "has a datum of number %d, and \"#\" numbers data from 0 to %d, since a float holds the number.",
-                      most, RWS_WHOLE_MOST - 1);
+                      most, RWS_MAX_WHOLE - 1);
 }
 
 rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
@@ -314,9 +314,9 @@ static uint32_t mix(uint64_t x)
     return (uint32_t)(x >> 32 ^ x);
 }
 
-/* A Feistel network permutes the numbers of 2 * half bits; it is applied until the number is below n. From 64 rows on there
- * are at most 4 n such numbers, so that this takes at most four turns on average. Fewer than 256 numbers would leave the
- * network too few permutations to choose from. */
+/* A Feistel network permutes the numbers of 2 * half bits; it is applied until the number is below n. From 64 rows on
+ * there are at most 4 n such numbers, so that this takes at most four turns on average. Fewer than 256 numbers would
+ * leave the network too few permutations to choose from. */
 uint32_t rws_table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t place)
 {
     RWS_CHECK(place < n);

@@ -33,7 +33,7 @@ typedef struct {
 
 struct rws_table {
     rws_sheet       sheet[2]; /* by rws_split; that for tests is empty if test rows come from the other */
-    char           *path[2];  /* for sentences; NULL if there is no such sheet */
+    char           *path[2];  /* for messages; NULL if there is no such sheet */
     int            *start[2]; /* per sheet with ids, for each datum: its first place in `rows`, and the end of all */
     int            *rows[2];  /* per sheet with ids: its rows, by datum; NULL: each row is a datum */
     int             n[2];     /* data by rws_split */
@@ -51,9 +51,9 @@ rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rw
                          rws_table **out, rws_error *err) __attribute__((warn_unused_result));
 void       rws_table_free(rws_table *t); /* NULL is allowed */
 
-/* Makes a field of the model, which has place `at`, of a list of columns as rws_setup_table_field takes it. RWS_BAD_INPUT
- * with a sentence if there is no such column or one is not all finite numbers; those of a label may be missing. Also if
- * "#" would number more data than a float can tell apart. */
+/* Makes a field of the model, which has place `at`, of a list of columns as rws_setup_table_field takes it.
+ * RWS_BAD_INPUT with a message if there is no such column or one is not all finite numbers; those of a label may be
+ * missing. Also if "#" would number more data than a float can tell apart. */
 rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
     __attribute__((warn_unused_result));
 

@@ -223,12 +223,12 @@ static rws_var draw_number(rws_path *path, int kind, const rws_var *p, int n)
 {
     rws_var     in[3];
     const float reach = rws_var_most(path, rws_record(path, &rws_op_count_reach, (rws_op_args){.k = kind}, p, n, 1));
-    if (reach > RWS_INDEX_MOST)
+    if (reach > RWS_MAX_INDEX)
         rws_path_mistake(
             path,
             "a draw would choose among %g whole numbers, which is more than %d; a number so large is as well "
             "drawn as a real one (normal, log-normal). Scoring has no such limit.",
-            (double)reach, RWS_INDEX_MOST);
+            (double)reach, RWS_MAX_INDEX);
     /* A reach of NaN makes a table of 16 numbers, which the draw refuses. */
     const int W = reach > 16 ? ((int)reach + 15) / 16 * 16 : 16;
     in[0] = rws_draw_index(path, rws_record(path, &rws_op_count_table, (rws_op_args){.k = kind}, p, n, W));

@@ -367,9 +367,9 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     rws_engine *e = path->e;
     expect_site(path, __func__);
     rws_path_expect(path, log_probabilities, __func__);
-    if (e->nodes[log_probabilities.id].dim > RWS_INDEX_MOST)
+    if (e->nodes[log_probabilities.id].dim > RWS_MAX_INDEX)
         rws_path_mistake(path, "rws_draw_index was given %d log-probabilities, which is more than %d.",
-                         e->nodes[log_probabilities.id].dim, RWS_INDEX_MOST);
+                         e->nodes[log_probabilities.id].dim, RWS_MAX_INDEX);
     rws_path_need(path, &log_probabilities, 1);
     const uint32_t   from = path->level, ordinal = path->ordinal++;
     const int        C = e->nodes[log_probabilities.id].dim;

@@ -21,16 +21,16 @@ void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
 static _Noreturn void too_many_operations(rws_path *path)
 {
     rws_path_mistake(path,
-                     "one execution of the program makes more than %llu library calls; does it end? The limit "
-                     "max_operations (--limit operations=N) allows more.",
+                     "one execution of the program makes more than %llu library calls; does it end? A "
+                     "larger `max_operations` allows more.",
                      (unsigned long long)path->e->limits.max_operations);
 }
 
 _Noreturn void rws_path_overflows(rws_path *path)
 {
     rws_path_mistake(path,
-                     "the stack of %zu KB runs over, by endless recursion or by large arrays on it. The limit "
-                     "stack_bytes (--limit stack=KB) enlarges it.",
+                     "the stack of %zu KB runs over, by endless recursion or by large arrays on it. A larger "
+                     "`stack_bytes` helps.",
                      path->e->limits.stack_bytes >> 10);
 }
 
@@ -85,8 +85,8 @@ static _Noreturn void too_many_nodes(rws_engine *e)
     rws_engine_fail(
         e, RWS_BAD_INPUT,
         "The pass records more than %llu operations%s%s. Do its programs end? An untrained guide may loop or recurse "
-        "without end: start its logits so that it ends soon (rws_layer_bias), or limit the depth. The limit max_nodes "
-        "(--limit nodes=N) allows more.",
+        "without end: start its logits so that it ends soon (rws_layer_bias), or limit the depth. A larger "
+        "`max_nodes` allows more.",
         (unsigned long long)e->limits.max_nodes, e->running ? ", the last one in " : "",
         e->running ? rws_path_where(e->running, text) : "");
 }

@@ -54,8 +54,8 @@ static void path_make(rws_engine *e)
         free(path);
         rws_engine_fail(e, RWS_NO_MEMORY,
                         "The system has no memory, or no mappings, for the stacks of more than %u paths of a thread; a "
-                        "stack takes two mappings. `sysctl vm.max_map_count=%llu` allows as many as the limit "
-                        "max_paths for each of two threads; a smaller --batch, more --shards or fewer --threads need "
+                        "stack takes two mappings. `sysctl vm.max_map_count=%llu` allows as many as "
+                        "`max_paths` for each of two threads; a smaller `batch`, more `shards` or fewer `threads` need "
                         "fewer paths at once.",
                         e->n_made, 4 * (unsigned long long)e->limits.max_paths + SPARE_MAPPINGS);
     }
@@ -68,8 +68,7 @@ static void path_make(rws_engine *e)
 static _Noreturn void too_many_paths(rws_engine *e)
 {
     char text[240];
-    rws_engine_fail(e, RWS_BAD_INPUT,
-                    "The pass has more than %llu paths%s%s. The limit max_paths (--limit paths=N) allows more.",
+    rws_engine_fail(e, RWS_BAD_INPUT, "The pass has more than %llu paths%s%s. A larger `max_paths` allows more.",
                     (unsigned long long)e->limits.max_paths, e->running ? ", the last one in " : "",
                     e->running ? rws_path_where(e->running, text) : "");
 }

@@ -132,9 +132,9 @@ static void declare_series(rws_setup *s, const char *name, int dim, int most, bo
                        dim);
         return;
     }
-    if (most > RWS_WHOLE_MOST) {
+    if (most > RWS_MAX_WHOLE) {
         declare_failed(s, "The series \"%s\" has up to %d items; it may have %d, since a float holds their number.",
-                       name, most, RWS_WHOLE_MOST);
+                       name, most, RWS_MAX_WHOLE);
         return;
     }
     declare_field(s, name, 1 + dim * most, label);

@@ -2,9 +2,9 @@
  *
  *     w_t = softmax over t of (q . k_t / sqrt(d)),     y = sum over t of w_t v_t
  *
- * The numbers of an item are divided among H heads, and every head has a softmax of its own. The layer has the parameters of
- * nn.MultiheadAttention: linear maps before (queries, keys, values) and after. Three ops do the work between them; a row of
- * `items` has T items of `stride` numbers each.
+ * The numbers of an item are divided among H heads, and every head has a softmax of its own. The layer has the
+ * parameters of nn.MultiheadAttention: linear maps before (queries, keys, values) and after. Three ops do the work
+ * between them; a row of `items` has T items of `stride` numbers each.
  */
 #include "base/vecmath.h"
 #include "nn/linear.h"
@@ -36,7 +36,7 @@ static rws_param *xavier(rws_setup *s, rws_group group, const char *name, const 
     rws_param  *p = rws_setup_param(s, group, full, rows, cols, RWS_UNIFORM);
     const float more = sqrtf(6 * (float)cols / (float)(rows + cols));
     for (size_t i = 0; p->value && i < rws_param_size(p); i++) p->value[i] *= more;
-    p->transposed = (size_t)rows * (size_t)cols <= RWS_TRANSPOSED_MOST;
+    p->transposed = (size_t)rows * (size_t)cols <= RWS_MAX_TRANSPOSED;
     return p;
 }
 
@@ -128,8 +128,8 @@ rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, co
     return rws_returns(path, attend(path, 1, query, (items_of){k, dim, 0}, (items_of){u, size, 0}, size, n_items));
 }
 
-/* ---- attention_scores: s_ht = scale q_h . k_ht, H x T. Inputs: items with keys, the query (H x d). args.k is H, args.offset
- * the numbers of an item, args.s the scale. */
+/* ---- attention_scores: s_ht = scale q_h . k_ht, H x T. Inputs: items with keys, the query (H x d). args.k is H,
+ * args.offset the numbers of an item, args.s the scale. */
 
 static void scores_forward(rws_call *c)
 {
@@ -234,8 +234,8 @@ static void softmax_tangent_backward(rws_call *c)
     rws_call_close(c, 1, c->dim, gdx);
 }
 
-/* ---- attention_mix: y_h = sum over t of w_ht v_ht. Inputs: items with values, weights (H x T). args.k is H, args.offset the
- * numbers of an item, args.s the number of an item where its value begins. */
+/* ---- attention_mix: y_h = sum over t of w_ht v_ht. Inputs: items with values, weights (H x T). args.k is H,
+ * args.offset the numbers of an item, args.s the number of an item where its value begins. */
 
 static void mix_forward(rws_call *c)
 {

@@ -9,8 +9,8 @@ typedef struct {
     rws_linear_layer *from_input, *from_state; /* both have gates x n_out outputs */
 } rws_cell;
 
-/* A cell with PyTorch's names for its parameters: NAME.weight_ih, NAME.bias_ih, NAME.weight_hh, NAME.bias_hh, each with a
- * suffix. With RWS_UNIFORM the start of both maps depends on the length of the state, as in PyTorch. */
+/* A cell with PyTorch's names for its parameters: NAME.weight_ih, NAME.bias_ih, NAME.weight_hh, NAME.bias_hh, each with
+ * a suffix. With RWS_UNIFORM the start of both maps depends on the length of the state, as in PyTorch. */
 rws_cell *rws_cell_new(rws_setup *s, rws_group group, const rws_layer_kind *kind, const char *name, const char *suffix,
                        int n_in, int n_hidden, int gates, rws_init init);
 

@@ -159,7 +159,8 @@ static plan plan_of(const rws_call *c)
     return p;
 }
 
-/* The places first … end - 1 of a row (or column) for which number a of the patch is inside of a picture of n numbers. */
+/* The places first … end - 1 of a row (or column) for which number a of the patch is inside of a picture of n numbers.
+ * */
 static void inside(const plan *p, int a, int n, int places, int *first, int *end)
 {
     const int low = p->padding - a, high = n + p->padding - a; /* low <= place * stride < high */
@@ -170,8 +171,8 @@ static void inside(const plan *p, int a, int n, int places, int *first, int *end
 }
 
 /* Executes `statement` for every row `at` of the patches and every row i of the grid where it meets the picture. Places
- * first … end - 1 of that row of the grid are inside of the picture; `strip` is where the row begins in the patches, and
- * `from` where the row that it meets begins in the picture. */
+ * first … end - 1 of that row of the grid are inside of the picture; `strip` is where the row begins in the patches,
+ * and `from` where the row that it meets begins in the picture. */
 #define EACH_STRIP(p, statement)                                                                             \
     for (int ch = 0, at = 0; ch < (p)->C; ch++)                                                              \
         for (int a = 0; a < (p)->K; a++)                                                                     \

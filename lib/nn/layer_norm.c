@@ -2,7 +2,8 @@
  *
  *     y = (x - mean(x)) / sqrt(var(x) + 1e-5),   out = y scale + shift
  *
- * var is the mean of squares, as in PyTorch's nn.LayerNorm. The op `normalise` makes y and saves 1 / sd in its first number.
+ * var is the mean of squares, as in PyTorch's nn.LayerNorm. The op `normalise` makes y and saves 1 / sd in its first
+ * number.
  */
 #include "nn/layer_norm.h"
 

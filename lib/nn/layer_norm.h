@@ -11,7 +11,7 @@ typedef struct {
 
 rws_norm_layer *rws_norm_new(rws_setup *s, rws_group group, const char *name, int n);
 
-/* (x - mean) / sd * scale + shift. Stops with a sentence if x has another length. */
+/* (x - mean) / sd * scale + shift. Stops with a message if x has another length. */
 rws_var rws_norm(rws_path *path, const rws_norm_layer *l, rws_var x);
 
 #endif

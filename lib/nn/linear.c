@@ -13,7 +13,7 @@ rws_linear_layer *rws_linear_new(rws_setup *s, rws_group group, const char *name
     rws_linear_layer *l = rws_layer_new(s, &rws_linear_kind, sizeof *l, name, n_in, n_out);
     snprintf(full, sizeof full, "%s.%s", l->layer.name, weight);
     l->w = rws_setup_param_scaled(s, group, full, n_out, n_in, init, scale);
-    l->w->transposed = n_out == 1 || (size_t)n_in * (size_t)n_out <= RWS_TRANSPOSED_MOST;
+    l->w->transposed = n_out == 1 || (size_t)n_in * (size_t)n_out <= RWS_MAX_TRANSPOSED;
     snprintf(full, sizeof full, "%s.%s", l->layer.name, bias);
     l->b = rws_setup_param_scaled(s, group, full, 1, n_out, init == RWS_UNIFORM ? init : RWS_ZERO, scale);
     return l;

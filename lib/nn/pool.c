@@ -1,7 +1,7 @@
 /* pool.c - sums, means and maxima of windows.
  *
- * args.k is the kind of pooling and 4 times the rows of a picture, args.offset its columns, args.s and args.t the height and
- * width of a window. The first of equal maxima gets the gradient. */
+ * args.k is the kind of pooling and 4 times the rows of a picture, args.offset its columns, args.s and args.t the
+ * height and width of a window. The first of equal maxima gets the gradient. */
 #include "nn/pool.h"
 
 #include "tensor/rows.h"
@@ -53,7 +53,8 @@ rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int
     return rws_returns(path, rws_pool(path, how, pictures, rows, cols, size, size));
 }
 
-/* Executes `statement` for every row i of a picture that lies in windows: the row begins at `x`, its windows at `out`. */
+/* Executes `statement` for every row i of a picture that lies in windows: the row begins at `x`, its windows at `out`.
+ * */
 #define EACH_ROW(p, statement)                                                                                \
     for (size_t k = 0; k < (p).n; k++)                                                                        \
         for (size_t i = 0; i < (p).down * (p).high; i++) {                                                    \
@@ -84,7 +85,8 @@ static void max_windows(const plan *p, const float *from, float *to)
         });
 }
 
-/* to += g (or 1, if g is NULL) at the first number of each window that is the maximum. `given` has a flag per window. */
+/* to += g (or 1, if g is NULL) at the first number of each window that is the maximum. `given` has a flag per window.
+ * */
 static void give_max(const plan *p, const float *from, const float *top, const float *g, uint8_t *given, float *to)
 {
     memset(given, 0, p->n * p->down * p->across);

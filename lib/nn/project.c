@@ -1,6 +1,6 @@
 /* project.c - a linear map for every item. Input: x, T items of w->cols numbers. args.k is the first row of W, args.s
- * the first number of b, args.offset the function. The gradient of W is added at once, because a deferred product is one
- * of a whole parameter. */
+ * the first number of b, args.offset the function. The gradient of W is added at once, because a deferred product is
+ * one of a whole parameter. */
 #include "nn/project.h"
 
 #include "tensor/gemm.h"

@@ -39,7 +39,7 @@ rws_layer *rws_setup_set_encoder(rws_setup *s, rws_group group, const char *name
         char full[160];
         snprintf(full, sizeof full, "%s.%d.weight", l->layer.name, 2 * i);
         l->linear[i].w = rws_setup_param(s, group, full, sizes[i + 1], sizes[i], RWS_UNIFORM);
-        l->linear[i].w->transposed = (size_t)sizes[i] * (size_t)sizes[i + 1] <= RWS_TRANSPOSED_MOST;
+        l->linear[i].w->transposed = (size_t)sizes[i] * (size_t)sizes[i + 1] <= RWS_MAX_TRANSPOSED;
         snprintf(full, sizeof full, "%s.%d.bias", l->layer.name, 2 * i);
         l->linear[i].b = rws_setup_param_scaled(s, group, full, 1, sizes[i + 1], RWS_UNIFORM, sizes[i]);
     }

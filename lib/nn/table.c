@@ -1,4 +1,4 @@
-/* table.c - every kind of layer and every op of this room. What is not listed here does not exist for the tests. */
+/* table.c - every kind of layer and every op of this folder. What is not listed here does not exist for the tests. */
 #include "nn/layer.h"
 
 /* clang-format off */

@@ -213,7 +213,7 @@ void rws_window_back_end(rws_window *w, float *by_glimpse, float *by_where)
             for (int j = x->begin; j < x->stop; j++) x->by[j] += by[j] * (from[x->at[j] + 1] - from[x->at[j]]);
         }
         if (by_glimpse) {
-            float *to = w->padded; /* with room for the gradients of the zeros on either side */
+            float *to = w->padded; /* with space for the gradients of the zeros on either side */
             memset(to, 0, (cols + 2) * sizeof *to);
             for (int j = x->begin; j < x->stop; j++) {
                 to[x->at[j]] += x->low[j] * by[j];

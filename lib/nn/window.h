@@ -55,7 +55,8 @@ void rws_resampler_apply(const rws_resampler *a, const float *source, float *to)
 /* The gradients of p and q that follow from the gradient of X. */
 void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q);
 
-/* Whether `where` has a NaN. Such a window reaches no point; ops make NaN of it, so that it does not pass for an empty one. */
+/* Whether `where` has a NaN. Such a window reaches no point; ops make NaN of it, so that it does not pass for an empty
+ * one. */
 static inline bool rws_where_is_nan(const float where[4])
 {
     return isnan(where[0]) || isnan(where[1]) || isnan(where[2]) || isnan(where[3]);

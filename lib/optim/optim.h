@@ -10,8 +10,8 @@
  *
  *     g = grad - l2 * param,      param += step(g),
  *
- * and the moments below are moments of this g. A rate of 0 freezes the parameters: no bit of param changes, and only the
- * optimiser's state follows the gradient. The implementations say so expressly, because -0 + 0 is +0 and rmsprop's
+ * and the moments below are moments of this g. A rate of 0 freezes the parameters: no bit of param changes, and only
+ * the optimiser's state follows the gradient. The implementations say so expressly, because -0 + 0 is +0 and rmsprop's
  * momentum would go on. Every element is computed by itself in the same way, so the bits do not
  * depend on how a vector is cut into ranges.
  */
@@ -55,7 +55,7 @@ extern const rws_optimiser rws_optimiser_sgd, rws_optimiser_momentum, rws_optimi
 /* The optimiser of that name, static; NULL if there is none. */
 const rws_optimiser *rws_optimiser_find(const char *name);
 
-/* RWS_OK, or RWS_BAD_INPUT with a sentence that names the first setting out of range. */
+/* RWS_OK, or RWS_BAD_INPUT with a message that names the first setting out of range. */
 rws_status rws_optim_config_check(const rws_optim_config *c, rws_error *err) __attribute__((warn_unused_result));
 
 /* Fills the first n elements of the optimiser's slots with what they hold before step 1. Cannot fail. */

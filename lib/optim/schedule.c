@@ -13,8 +13,8 @@ static const char *const group_names[] = {
     [RWS_THETA] = "theta", [RWS_PHI] = "phi", [RWS_CONTROL] = "control", [RWS_BASELINE] = "baseline"};
 _Static_assert(sizeof group_names / sizeof *group_names == RWS_GROUPS, "every group has a name");
 
-/* Reads a number at *at and moves past it. False, with *at unmoved, for text that g_ascii_strtod takes and that is not a rate:
- * signs, hexadecimal, "inf", "nan", and what float32 cannot hold. */
+/* Reads a number at *at and moves past it. False, with *at unmoved, for text that g_ascii_strtod takes and that is not
+ * a rate: signs, hexadecimal, "inf", "nan", and what float32 cannot hold. */
 static int read_number(const char **at, double *out)
 {
     if (!isdigit((unsigned char)**at) && **at != '.') return 0;
@@ -44,7 +44,7 @@ static void skip_spaces(const char **at)
     while (**at == ' ') ++*at;
 }
 
-/* %.120s leaves room for the reason. */
+/* %.120s leaves space for the reason. */
 #define REFUSE(...) return rws_fail(err, RWS_BAD_INPUT, "The learning rate \"%.120s\" " __VA_ARGS__)
 
 /* One change at *at, added to *r; `rate` is the rate before it, and after it. */

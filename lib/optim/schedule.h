@@ -14,8 +14,8 @@
  *     0,0-1000:1e-3                  a straight line from the rate held at iteration 0 to 1e-3 at iteration 1000
  *     1e-3,2000-9000:/10             a straight line to a tenth
  *
- * The name of a group (theta, phi, control, baseline) and an equals sign begin the rates of that group; the changes that
- * follow belong to it until the next name:
+ * The name of a group (theta, phi, control, baseline) and an equals sign begin the rates of that group; the changes
+ * that follow belong to it until the next name:
  *
  *     theta=0,phi=1e-3               theta does not move
  *     theta=1e-3,5000:/3,phi=1e-4    theta is divided by 3 after 5000 iterations; phi is constant
@@ -35,8 +35,8 @@
 
 enum { RWS_SCHEDULE_MAX_CHANGES = 16 };
 
-/* The rates of one group. Invariant: from <= to within a change, to <= the next change's from (below it, if both changes
- * are sudden). */
+/* The rates of one group. Invariant: from <= to within a change, to <= the next change's from (below it, if both
+ * changes are sudden). */
 typedef struct {
     double start;
     int    n_changes;
@@ -51,17 +51,17 @@ typedef struct {
     unsigned  groups; /* bit g: the text gives group g rates */
 } rws_schedule;
 
-/* Reads the text into *out, which owns no memory. RWS_BAD_INPUT with a sentence that quotes the text and says what is
+/* Reads the text into *out, which owns no memory. RWS_BAD_INPUT with a message that quotes the text and says what is
  * wrong; *out is then as it was. */
 rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *err) __attribute__((warn_unused_result));
 
-/* RWS_OK if every group in `groups` (bit g: group g has parameters) has rates, else RWS_BAD_INPUT with a sentence that
+/* RWS_OK if every group in `groups` (bit g: group g has parameters) has rates, else RWS_BAD_INPUT with a message that
  * quotes the text and names the group. */
 rws_status rws_schedule_cover(const rws_schedule *s, unsigned groups, const char *text, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The rate of a group for a step that `iteration` steps came before: the first is 0, and a change "400000:/3" holds from
- * the step after the 400000th. 0 for a group without rates. Cannot fail. */
+/* The rate of a group for a step that `iteration` steps came before: the first is 0, and a change "400000:/3" holds
+ * from the step after the 400000th. 0 for a group without rates. Cannot fail. */
 float rws_schedule_at(const rws_schedule *s, rws_group group, uint64_t iteration);
 
 /* Whether every group that has rates in both schedules has the same rates for the first n steps. */

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_KNOWN = 1000, MOST_BYTES = 1 << 20 /* of the list */ };
+enum { MAX_KNOWN = 1000, MAX_BYTES = 1 << 20 /* of the list */ };
 
 /* ---- fingerprints */
 
@@ -111,7 +111,7 @@ static char *read_list(const char *folder)
     char       *path = rws_file_join(folder, "objects"), *text = NULL;
     const int   fd = path ? TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) : -1;
     const bool  own = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
-                     !(about.st_mode & (S_IWGRP | S_IWOTH)) && about.st_size <= MOST_BYTES;
+                     !(about.st_mode & (S_IWGRP | S_IWOTH)) && about.st_size <= MAX_BYTES;
     if (own && (text = calloc(1, (size_t)about.st_size + 1)) &&
         read(fd, text, (size_t)about.st_size) != about.st_size) {
         free(text);
@@ -152,7 +152,7 @@ static bool write_lines(FILE *out, const char *line, const char *list)
 {
     const char *path = strstr(line, "  ");
     fputs(line, out);
-    for (int n = 1; list && *list && n < MOST_KNOWN; n++) {
+    for (int n = 1; list && *list && n < MAX_KNOWN; n++) {
         const size_t length = strcspn(list, "\n") + 1;
         const char  *other = strstr(list, "  ");
         if (!list[length - 1]) break; /* a last line without its end */

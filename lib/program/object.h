@@ -3,8 +3,8 @@
  *     path -> [object] -> an open file, its bytes' fingerprint -> plugin
  *     the user's list of objects that they have named <-> [object]
  *
- * The list is $XDG_STATE_HOME/rws/objects or ~/.local/state/rws/objects, a line "SHA-256, two spaces, absolute path" for each
- * object, as sha256sum writes them. It is read only if it is the user's and nobody else may write it.
+ * The list is $XDG_STATE_HOME/rws/objects or ~/.local/state/rws/objects, a line "SHA-256, two spaces, absolute path"
+ * for each object, as sha256sum writes them. It is read only if it is the user's and nobody else may write it.
  */
 #ifndef RWS_RUN_OBJECT_H
 #define RWS_RUN_OBJECT_H
@@ -19,12 +19,14 @@ typedef struct {
     char  fingerprint[RWS_FINGERPRINT_SIZE];
 } rws_object;
 
-/* Opens the file and takes its fingerprint. RWS_BAD_INPUT with a message that names the path, RWS_NO_MEMORY. After a failure
+/* Opens the file and takes its fingerprint. RWS_BAD_INPUT with a message that names the path, RWS_NO_MEMORY. After a
+ * failure
  * *out is empty. */
 rws_status rws_object_open(const char *path, rws_object *out, rws_error *err) __attribute__((warn_unused_result));
 void       rws_object_close(rws_object *o); /* an empty one is allowed */
 
-/* Whether a run's file has the fingerprint of this object: as SHA-256, or as FNV-1a, which versions before 0.10 wrote. */
+/* Whether a run's file has the fingerprint of this object: as SHA-256, or as FNV-1a, which versions before 0.10 wrote.
+ * */
 bool rws_object_fits(const rws_object *o, const char *fingerprint);
 
 /* Whether the path is still that of the file that was opened. */

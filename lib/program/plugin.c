@@ -28,7 +28,7 @@ static const char *lack_of(const rws_model *m)
 static const char *fault_of(const rws_setting *s, char out[static 128])
 {
     if (!s->value) return "has no default (NULL)";
-    if (!*s->name || strchr(s->name, '=')) return "has a name that --set cannot give";
+    if (!*s->name || strchr(s->name, '=')) return "has a name that `set` cannot give";
     if (s->min == 0 && s->max == 0) return NULL; /* text: the model knows */
     char        *end;
     const double x = g_ascii_strtod(s->value, &end);
@@ -75,7 +75,7 @@ static rws_status check_metrics(const rws_model *m, const char *owner, rws_error
 
 rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err)
 {
-    char        owner[RWS_QUOTED_MAX + 32];
+    char        owner[RWS_MAX_QUOTED + 32];
     const char *lack = lack_of(m);
     if (path) snprintf(owner, sizeof owner, "the model in \"%s\"", rws_quote_short(path).text);
     else snprintf(owner, sizeof owner, "the model %s", m->name ? rws_quote_short(m->name).text : "at hand");
@@ -110,8 +110,8 @@ static rws_quoted shown(const char *fingerprint)
     return rws_quote_short(text);
 }
 
-/* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path in the
- * store than in config.json until both are written; this matters only where nobody names the object. */
+/* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path
+ * in the store than in config.json until both are written; this matters only where nobody names the object. */
 static rws_status check_agreement(const char *named, const rws_recorded *r, rws_error *err)
 {
     const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
@@ -132,21 +132,21 @@ static rws_status check_agreement(const char *named, const rws_recorded *r, rws_
             run.text, shown(r->fingerprint).text, shown(r->checkpoint[0] ? r->checkpoint : NULL).text);
     if (!named || is_path == rws_model_is_path(named)) return RWS_OK;
     if (!is_path)
-        return rws_fail(err, RWS_BAD_INPUT, "--model %.100s: the run in \"%s\" has the built-in model %s.",
+        return rws_fail(err, RWS_BAD_INPUT, "`model` is %.100s, but the run in \"%s\" has the built-in model %s.",
                         rws_quote_short(named).text, run.text, model.text);
-    return rws_fail(err, RWS_BAD_INPUT, "--model takes the path of a shared object, such as ./%.100s, not \"%.100s\".",
+    return rws_fail(err, RWS_BAD_INPUT, "`model` takes the path of a shared object, such as ./%.100s, not \"%.100s\".",
                     rws_quote_short(named).text, rws_quote_short(named).text);
 }
 
-/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger may have
- * chosen, must not end the word that a user pastes into a shell. */
+/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger
+ * may have chosen, must not end the word that a user pastes into a shell. */
 static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_error *err)
 {
     const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
     return rws_fail(
         err, RWS_BAD_INPUT,
-        "The run in \"%s\" was trained with the shared object \"%s\" (%s)%s; it is loaded only if you name it, "
-        "with --model PATH: rws eval '%s' --model '%s'. In Python: rws.open(folder, path).",
+        "The run in \"%s\" was trained with the shared object \"%s\" (%s)%s; it is loaded only if you name it: "
+        "rws eval '%s' --model '%s', or rws.open(folder, path) in Python.",
         run.text, model.text, shown(r->fingerprint).text, reason, strchr(run.text, '\'') ? "RUN" : run.text,
         strchr(model.text, '\'') ? "PATH" : model.text);
 }
@@ -157,8 +157,8 @@ static rws_status check_object(const rws_config *c, const rws_recorded *r, const
     if (!c->model && !rws_object_is_known(o)) return refuse_unnamed(r, "", err);
     if (!r || !r->fingerprint || c->changed || rws_object_fits(o, r->fingerprint)) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
-                    "\"%s\" has changed since the run in \"%s\" began: it is %s, and the run has %s; --changed "
-                    "(changed=True in Python) accepts it.",
+                    "\"%s\" has changed since the run in \"%s\" began: it is %s, and the run has %s; `changed` "
+                    "accepts it.",
                     rws_quote_short(o->path).text, rws_quote_short(r->folder).text, shown(o->fingerprint).text,
                     shown(r->fingerprint).text);
 }
@@ -171,9 +171,9 @@ typedef struct {
     atomic_int users;
 } loaded;
 
-/* Loads the object. Where the user has not named its path in this call, the bytes alone are trusted: they are loaded through the
- * open file, so that it does not matter if the path leads to another file meanwhile. A path that was named must still lead to
- * the file whose fingerprint was taken. */
+/* Loads the object. Where the user has not named its path in this call, the bytes alone are trusted: they are loaded
+ * through the open file, so that it does not matter if the path leads to another file meanwhile. A path that was named
+ * must still lead to the file whose fingerprint was taken. */
 static rws_status link_in(loaded *l, const char *path, bool named, rws_error *err)
 {
     char by_file[40];

@@ -22,8 +22,8 @@ static inline bool rws_model_is_path(const char *name_or_path)
 extern const rws_model *const rws_models[];
 
 /* Whether the model has everything that a model must have (a name, setup, data, guide and model), and its tables of
- * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a sentence that names the model and the entry. `path` is
- * that of its shared object; NULL: it has none. */
+ * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a message that names the model and the entry. `path`
+ * is that of its shared object; NULL: it has none. */
 rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* What the files of a run's folder say about its model. The texts are the folder's; NULL: the file does not say. */

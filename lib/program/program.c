@@ -50,28 +50,28 @@ rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error
     return RWS_OK;
 }
 
-static rws_status check_range(const char *option, double x, double least, double most, rws_error *err)
+static rws_status check_range(const char *what, double x, double least, double most, rws_error *err)
 {
     if (x >= least && x <= most) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "%s must be between %.0f and %.0f, not %.0f.", option, least, most, x);
+    return rws_fail(err, RWS_BAD_INPUT, "%s must be between %.0f and %.0f, not %.0f.", what, least, most, x);
 }
 
 static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_error *err)
 {
-    RWS_TRY(check_range("--particles", c->particles, 1, RWS_MAX_PARTICLES, err));
-    RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
-    RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
-    RWS_TRY(check_range("--eval-data", c->n_test, 1, RWS_MAX_TEST, err));
-    RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
-    RWS_TRY(check_range("--particle-shards", c->particle_shards, 1, 1024, err));
-    RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
-    RWS_TRY(check_range("--iterations", (double)c->iterations, 1, (double)RWS_MAX_ITERATIONS, err));
-    RWS_TRY(check_range("--eval-every", (double)c->eval_every, 1, (double)RWS_MAX_ITERATIONS, err));
+    RWS_TRY(check_range("`particles`", c->particles, 1, RWS_MAX_PARTICLES, err));
+    RWS_TRY(check_range("`eval_particles`", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
+    RWS_TRY(check_range("`batch`", c->batch, 1, 1000000, err));
+    RWS_TRY(check_range("`n_test`", c->n_test, 1, RWS_MAX_TEST, err));
+    RWS_TRY(check_range("`shards`", c->shards, 1, 1024, err));
+    RWS_TRY(check_range("`particle_shards`", c->particle_shards, 1, 1024, err));
+    RWS_TRY(check_range("`threads`", c->threads, 1, 1024, err));
+    RWS_TRY(check_range("`iterations`", (double)c->iterations, 1, (double)RWS_MAX_ITERATIONS, err));
+    RWS_TRY(check_range("`eval_every`", (double)c->eval_every, 1, (double)RWS_MAX_ITERATIONS, err));
     if (c->particle_shards > c->particles)
-        return rws_fail(err, RWS_BAD_INPUT, "--particle-shards is at most the number of particles, %d, not %d.",
+        return rws_fail(err, RWS_BAD_INPUT, "`particle_shards` is at most the number of particles, %d, not %d.",
                         c->particles, c->particle_shards);
     if ((double)c->particles * c->batch > 1e9)
-        return rws_fail(err, RWS_BAD_INPUT, "--particles times --batch must be at most 1000000000, not %.0f.",
+        return rws_fail(err, RWS_BAD_INPUT, "`particles` times `batch` must be at most 1000000000, not %.0f.",
                         (double)c->particles * c->batch);
     if (c->particles < e->min_particles)
         return rws_fail(err, RWS_BAD_INPUT,

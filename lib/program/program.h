@@ -2,8 +2,8 @@
  *
  *     configuration, model -> choose -> settings -> setup -> fields, parameters, state, method -> trainer, posterior
  *
- * A trainer adds everything that training needs (data, shards, optimiser), a posterior adds nothing but engines. Nothing
- * here trains, asks or opens a file of a run.
+ * A trainer adds everything that training needs (data, shards, optimiser), a posterior adds nothing but engines.
+ * Nothing here trains, asks or opens a file of a run.
  */
 #ifndef RWS_PROGRAM_PROGRAM_H
 #define RWS_PROGRAM_PROGRAM_H
@@ -28,8 +28,9 @@ typedef struct {
 rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
                               const rws_model *model, rws_error *err);
 
-/* Runs the model's setup, then the estimator's, and lays the parameters out. `more` has n settings "name=value" that count
- * more than those of the configuration. After rws_program_choose; after a failure too, the caller releases the program. */
+/* Runs the model's setup, then the estimator's, and lays the parameters out. `more` has n settings "name=value" that
+ * count more than those of the configuration. After rws_program_choose; after a failure too, the caller releases the
+ * program. */
 rws_status rws_program_set_up(rws_program *p, const char *const *more, int n, rws_error *err);
 
 void rws_program_release(rws_program *p); /* a zeroed program may be released too */
@@ -67,8 +68,8 @@ extern const rws_setting rws_open_settings[];
 rws_status rws_program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more,
                                      int n_more, rws_error *err);
 
-/* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one says
- * neither score nor reparameterised. */
+/* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one
+ * says neither score nor reparameterised. */
 rws_status rws_program_make_gradients(rws_program *p, rws_error *err);
 
 /* The file that the setting `given` names; NULL: none. */

@@ -136,7 +136,7 @@ static rws_status give(rws_program *p, const rws_estimator *estimator, const cha
     const char  *equals = strchr(text, '=');
     const size_t length = equals ? (size_t)(equals - text) : 0;
     if (length == 0)
-        return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", rws_quote_short(text).text);
+        return rws_fail(err, RWS_BAD_INPUT, "`set` takes name=value, not \"%s\".", rws_quote_short(text).text);
     rws_given *g = NULL;
     for (int k = 0; k < s->n_given; k++)
         if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)

@@ -1,7 +1,7 @@
 /* setup_table.c - tables as a model's setup declares them: settings become files, files become tables.
  *
- * This file is in this room because it needs the setup (engine), the readers of text and arrays (data) and the reader of
- * safetensors (run). A failure is recorded in the setup, as for every declaration. */
+ * This file is in this folder because it needs the setup (engine), the readers of text and arrays (data) and the reader
+ * of safetensors (run). A failure is recorded in the setup, as for every declaration. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
@@ -27,7 +27,8 @@ static const char *model_of(const rws_setup *s)
 
 /* ---- reading */
 
-/* Whether the bytes begin like safetensors: the length of a header that fits, and its opening brace. Text never does. */
+/* Whether the bytes begin like safetensors: the length of a header that fits, and its opening brace. Text never does.
+ * */
 static bool is_safetensors(const uint8_t *bytes, size_t size, const char *path)
 {
     static const char ending[] = ".safetensors";
@@ -95,9 +96,7 @@ static rws_status read_table(rws_setup *s, const char *setting, const rws_table_
     rws_sheet         sheet[2] = {{0}, {0}};
     if (s->status != RWS_OK) return rws_fail(err, s->status, "%s", s->error.text); /* there is no such setting */
     if (!*path[RWS_TRAIN])
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s needs a file to learn from: %s%s%s.", model_of(s),
-                        strcmp(setting, "data") == 0 ? "--data FILE" : "--set ",
-                        strcmp(setting, "data") == 0 ? "" : setting, strcmp(setting, "data") == 0 ? "" : "=FILE");
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s needs a file to learn from: give `%s`.", model_of(s), setting);
     rws_status status = RWS_OK;
     for (int split = 0; split < 2 && status == RWS_OK; split++)
         if (given[split]) status = read_file(given[split], o, &sheet[split], err);

@@ -271,14 +271,14 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
     const char    *had = rws_safetensors_metadata(st, "lr"), *wanted = rws_safetensors_metadata(st, "iterations");
     const char    *has = rws_config_lr(f->config.document);
     const uint64_t n = rws_config_iterations(f->config.document);
-    char           sentence[2 * RWS_QUOTED_MAX + 128];
+    char           sentence[2 * RWS_MAX_QUOTED + 128];
     rws_schedule   old, new;
     if (had && has && strcmp(had, has) != 0) {
         RWS_TRY(rws_schedule_parse(had, &old, err));
         RWS_TRY(rws_schedule_parse(has, &new, err));
         if (!rws_schedule_agree(&old, &new, iteration))
             return rws_fail(err, RWS_BAD_INPUT,
-                            "\"%s\" has lr %s, but the run was trained with lr %s: undo the change; --lr changes the "
+                            "\"%s\" has lr %s, but the run was trained with lr %s: undo the change; `lr` changes the "
                             "rates of iterations to come.",
                             rws_quote_short(f->config_path).text, rws_quote_short(has).text, rws_quote_short(had).text);
         snprintf(sentence, sizeof sentence, "From here on lr is %s, and no longer %s.", rws_quote_short(has).text,
@@ -412,7 +412,7 @@ static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safeten
 {
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
     static const char *const sentence[] = {
-        [RWS_TRAIN] = "The training data are not those of the checkpoint: the run goes on with other data.",
+        [RWS_TRAIN] = "The training data are not those of the checkpoint: the run continues with other data.",
         [RWS_TEST] = "The test data are not those of the checkpoint: do not compare its metrics with those before.",
     };
     for (int split = from; split <= RWS_TEST; split++) {
@@ -424,7 +424,7 @@ static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safeten
 
 static void remark_measures(rws_folder *f)
 {
-    char sentence[RWS_QUOTED_MAX + 128];
+    char sentence[RWS_MAX_QUOTED + 128];
     snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
              rws_quote(f->store_path).text, rws_file_exists(f->store_path) ? "does not know the run" : "is missing");
     rws_folder_remark(f, sentence);

@@ -125,7 +125,7 @@ rws_status rws_folder_lock(rws_folder *f, rws_error *err)
     f->lock = fd;
     if (locked) rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
     else {
-        char sentence[RWS_QUOTED_MAX + 256];
+        char sentence[RWS_MAX_QUOTED + 256];
         snprintf(sentence, sizeof sentence,
                  "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
                  rws_quote(f->path).text, strerror(errno));

@@ -1,5 +1,5 @@
 /* call.c - how a kernel reads its inputs and adds to their gradients, whether their rows are contiguous, indexed or
- * repeated; and the sentences about inputs that a kernel cannot work with. */
+ * repeated; and the messages about inputs that a kernel cannot work with. */
 #include "base/error.h"
 #include "tensor/op.h"
 

@@ -66,8 +66,8 @@ static size_t side(int size)
 
 /* ---- cholesky: L with L L^T = A, zeros above the diagonal */
 
-/* Writes the factor of a over the lower triangle of `work`, n x n. Returns 0, or the number of the first row (from 1) whose
- * pivot is not above 0. */
+/* Writes the factor of a over the lower triangle of `work`, n x n. Returns 0, or the number of the first row (from 1)
+ * whose pivot is not above 0. */
 static int factor(const float *a, size_t n, double *work)
 {
     for (size_t i = 0; i < n; i++)

@@ -37,7 +37,8 @@ static void choice_backward(rws_call *c)
     rws_call_close(c, 1, c->dim, gb);
 }
 
-/* da where the first input was chosen, else db: db + [first] (da - db). For max, [first] is a >= b, that is 1 - [b > a].
+/* da where the first input was chosen, else db: db + [first] (da - db). For max, [first] is a >= b, that is 1 - [b >
+ * a].
  */
 static rws_var choice_tangent(rws_tangent *t, bool max)
 {

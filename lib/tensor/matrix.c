@@ -12,8 +12,8 @@ static size_t side(int size)
     return (size_t)lrint(sqrt((double)size));
 }
 
-/* ---- matmul: A [m, k] times B [k, p], where args.k is k. Many vectors that are multiplied by one and the same matrix (a
- * parameter) are one product; otherwise each row of the call is a product of its own. */
+/* ---- matmul: A [m, k] times B [k, p], where args.k is k. Many vectors that are multiplied by one and the same matrix
+ * (a parameter) are one product; otherwise each row of the call is a product of its own. */
 
 typedef struct {
     int m, k, p;

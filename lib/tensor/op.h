@@ -5,8 +5,8 @@
  * adds to the gradient of each wanted input. An op knows nothing of programs, paths or levels.
  *
  * A number of `gout` that is 0 adds 0 to every gradient, even where the slope is infinite (rws_where): a row that is
- * impossible has the coefficient 0, and the logarithm of its probability has an infinite slope. The tests hold every op to
- * that, at infinite inputs too unless the op is a product with a weight or a matrix.
+ * impossible has the coefficient 0, and the logarithm of its probability has an infinite slope. The tests hold every op
+ * to that, at infinite inputs too unless the op is a product with a weight or a matrix.
  *
  *     engine -> call -> [op] -> out, and in reverse: gradient of out -> gradients of the inputs and of the weights
  *
@@ -14,7 +14,7 @@
  * row[i].
  *
  * The file of an op holds its forward, backward, tangent and explain functions and the const struct; the op is listed
- * in the table of its room.
+ * in the table of its folder.
  */
 #ifndef RWS_TENSOR_OP_H
 #define RWS_TENSOR_OP_H
@@ -71,7 +71,7 @@ typedef struct {
     float               *gw, *gb;    /* their gradients, NULL if not wanted */
     rws_arena           *arena;      /* memory that lasts until the pass ends, unless released */
     rws_products        *products;
-    bool                 refused; /* set by forward if op->explain has a sentence for one of the rows */
+    bool                 refused; /* set by forward if op->explain has a message for one of the rows */
 } rws_call;
 
 typedef struct rws_tangent rws_tangent; /* tangent.h */
@@ -88,7 +88,7 @@ typedef struct rws_op {
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     /* Says what is wrong with the inputs of a row: an index out of range, a negative standard deviation. Returns RWS_OK
-     * if they are right, else a status and a sentence. `site` is the last site that the path had visited when it
+     * if they are right, else a status and a message. `site` is the last site that the path had visited when it
      * recorded the op, as text (for an op of a distribution, the site that is being visited), or NULL if there was
      * none. explain NULL: any input is right. */
     rws_status (*explain)(const rws_call *c, size_t row, const char *site, rws_error *err);
@@ -146,13 +146,13 @@ void   rws_call_close(rws_call *c, int s, int dim, float *gradient);
 /* Whether all numbers of input s, in all rows of the call, are above 0; false if one is NaN. */
 bool rws_call_positive(const rws_call *c, int s);
 
-/* A number as sentences show it: NaN without a sign. */
+/* A number as messages show it: NaN without a sign. */
 static inline double rws_plain(float x)
 {
     return isnan(x) ? (double)NAN : (double)x;
 }
 
-/* For explain: fails with a sentence if a number of input s in this row is not above 0. `what` names such a number. */
+/* For explain: fails with a message if a number of input s in this row is not above 0. `what` names such a number. */
 rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
                                 rws_error *err);
 
@@ -164,7 +164,7 @@ static inline uint32_t rws_index(float x, uint32_t n)
     return (float)i == within && (uint32_t)i < n ? (uint32_t)i : n;
 }
 
-/* For explain: fails with a sentence if input s of this row, a single number, is not an index from 0 to n - 1. */
+/* For explain: fails with a message if input s of this row, a single number, is not an index from 0 to n - 1. */
 rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
                              rws_error *err);
 
@@ -175,8 +175,8 @@ typedef struct {
 } rws_function_info;
 extern const rws_function_info rws_functions[RWS_DIGAMMA + 1];
 
-/* The functions f up to RWS_LOG, whose derivatives f' are functions of y = f(x); those after RWS_LOG belong to the op map.
- * Each function writes n numbers: y = f(x); g f'; and g times the derivative of f' by y. */
+/* The functions f up to RWS_LOG, whose derivatives f' are functions of y = f(x); those after RWS_LOG belong to the op
+ * map. Each function writes n numbers: y = f(x); g f'; and g times the derivative of f' by y. */
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
@@ -192,12 +192,12 @@ extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op
 /* What op triangle leaves above the diagonal and on it; see matrix.c. */
 enum { RWS_TRIANGLE, RWS_TRIANGLE_HALVED, RWS_TRIANGLE_MIRRORED };
 
-/* The table of a room's ops, from a list LIST(OP) = OP(add) OP(sub) …: an array of pointers that ends with NULL. */
+/* The table of a folder's ops, from a list LIST(OP) = OP(add) OP(sub) …: an array of pointers that ends with NULL. */
 #define RWS_OP_DECLARE(op) extern const rws_op rws_op_##op;
 #define RWS_OP_POINTER(op) &rws_op_##op,
 #define RWS_OP_TABLE(table, LIST) LIST(RWS_OP_DECLARE) const rws_op *const table[] = {LIST(RWS_OP_POINTER) NULL}
 
-/* Every op of this room. The folders dist and nn have tables of their own; the tests walk all of them. */
+/* Every op of this folder. The folders dist and nn have tables of their own; the tests walk all of them. */
 extern const rws_op *const rws_tensor_ops[];
 
 #endif

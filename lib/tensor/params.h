@@ -10,7 +10,7 @@
 #include "rws.h"
 
 /* Weights of more numbers than this have no transposed copy: products with them are as fast without one. */
-#define RWS_TRANSPOSED_MOST ((size_t)1 << 18)
+#define RWS_MAX_TRANSPOSED ((size_t)1 << 18)
 
 struct rws_param {
     char      name[96];
@@ -36,7 +36,8 @@ typedef struct {
 /* A zeroed rws_params is a valid empty one. */
 void rws_params_release(rws_params *p);
 
-/* A new zeroed parameter, which lives as long as the rws_params. Returns NULL if the name is taken, or without memory. */
+/* A new zeroed parameter, which lives as long as the rws_params. Returns NULL if the name is taken, or without memory.
+ * */
 rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
 
 /* Lays out all parameters in the flat vector; no parameter can be added afterwards. Returns false without memory: then

@@ -1,5 +1,5 @@
-/* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op that needs a softmax saves it for
- * backward, and for a draw. */
+/* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op that needs a softmax saves it
+ * for backward, and for a draw. */
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "tensor/softmax.h"

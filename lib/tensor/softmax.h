@@ -12,7 +12,7 @@ typedef struct {
 } rws_exponents;
 
 /* Where results go. p and log_p (which may be NULL) are matrices of all rows; top and log_total have a number for each
- * row asked for, beginning with the first, and room for eight more. The log-sum-exp of a row is top + log_total, where
+ * row asked for, beginning with the first, and space for eight more. The log-sum-exp of a row is top + log_total, where
  * top is its largest exponent. */
 typedef struct {
     float *p, *log_p, *top, *log_total;

@@ -114,8 +114,8 @@ double rws_log_tail(double z)
     return -z * z / 2 - log(z) - 0.91893853320467274178 + log1p(-y * (1 - y * (3 - y * (15 - y * (105 - y * 945)))));
 }
 
-/* Newton's method on log Q, which is concave. Q(z) <= exp(-z^2 / 2) / 2 gives a start that is not below the solution, so
- * the steps go down to it. */
+/* Newton's method on log Q, which is concave. Q(z) <= exp(-z^2 / 2) / 2 gives a start that is not below the solution,
+ * so the steps go down to it. */
 double rws_tail_inverse(double log_q)
 {
     double z = sqrt(fmax(0, -2 * (log_q + M_LN2)));
@@ -130,14 +130,14 @@ double rws_tail_inverse(double log_q)
 
 /* ---- the incomplete Gamma function, with its derivative by the shape */
 
-#define MOST_TERMS 100000
+#define MAX_TERMS 100000
 #define EPSILON 1e-16
 
 /* P(a, x) = x^a e^-x / Gamma(a + 1) (1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + …), for x < a + 1. */
 static rws_gamma_share gamma_series(double a, double x)
 {
     double term = 1, slope = 0, sum = 1, slopes = 0; /* slope: of log term by a */
-    for (int n = 1; n < MOST_TERMS && term > EPSILON * sum; n++) {
+    for (int n = 1; n < MAX_TERMS && term > EPSILON * sum; n++) {
         term *= x / (a + n);
         slope -= 1 / (a + n);
         sum += term;
@@ -170,13 +170,14 @@ static double lentz(dual b, dual c, dual *d, dual *e, double *log_slope)
     return up / down;
 }
 
-/* Q(a, x) = x^a e^-x / Gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))), for x >= a + 1. */
+/* Q(a, x) = x^a e^-x / Gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))), for x >= a + 1.
+ * */
 static rws_gamma_share gamma_fraction(double a, double x)
 {
     const double first = x + 1 - a;
     dual         d = {1 / first, {1 / (first * first), 0}}, e = {1e300, {0, 0}};
     double       value = d.x, log_slope[2] = {1 / first, 0}, step = 0;
-    for (int n = 1; n < MOST_TERMS && fabs(step - 1) > EPSILON; n++)
+    for (int n = 1; n < MAX_TERMS && fabs(step - 1) > EPSILON; n++)
         value *= step = lentz((dual){x + 2 * n + 1 - a, {-1, 0}}, (dual){-n * (n - a), {n, 0}}, &d, &e, log_slope);
     const double q = exp(a * log(x) - x - rws_lgamma(a)) * value;
     return (rws_gamma_share){1 - q, q, -q * (log(x) - rws_digamma(a) + log_slope[0])};
@@ -220,8 +221,8 @@ double rws_gamma_quantile(double a, double u, double *by_a)
 
 /* ---- the incomplete Beta function, with its derivatives by the shapes */
 
-/* I_x(a, b) = x^a y^b / (a B(a, b)) / (1 + c1 / (1 + c2 / …)), y = 1 - x, for x below the mean (Numerical Recipes 6.4, with
- * derivatives as Boik and Robison-Cox have them). */
+/* I_x(a, b) = x^a y^b / (a B(a, b)) / (1 + c1 / (1 + c2 / …)), y = 1 - x, for x below the mean (Numerical Recipes 6.4,
+ * with derivatives as Boik and Robison-Cox have them). */
 static double beta_fraction(double a, double b, double x, double y, double *by_a, double *by_b)
 {
     const dual one = {1, {0, 0}};
@@ -239,7 +240,7 @@ static double beta_fraction(double a, double b, double x, double y, double *by_a
         }
         value = d.x;
     }
-    for (int m = 1; m < MOST_TERMS; m++) {
+    for (int m = 1; m < MAX_TERMS; m++) {
         const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
         const dual   c2 = {even,
                            {-even * (1 / (a + 2 * m - 1) + 1 / (a + 2 * m)), m * x / ((a + 2 * m - 1) * (a + 2 * m))}};

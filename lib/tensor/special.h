@@ -14,8 +14,9 @@ double rws_digamma(double x);
 double rws_trigamma(double x);
 double rws_tetragamma(double x);
 
-/* Log-densities of a binomial and of a Poisson by C. Loader, Fast and accurate computation of binomial probabilities (2000): no
- * two large numbers are subtracted, so that they keep their digits where parameters are 1e6 or 1e12. Numbers need not be whole.
+/* Log-densities of a binomial and of a Poisson by C. Loader, Fast and accurate computation of binomial probabilities
+ * (2000): no two large numbers are subtracted, so that they keep their digits where parameters are 1e6 or 1e12. Numbers
+ * need not be whole.
  *
  *     k of n, where p + q = 1:   log (Gamma(n + 1) / Gamma(k + 1) / Gamma(n - k + 1) p^k q^(n - k))
  *     x by its mean:             log (mean^x e^-mean / Gamma(x + 1))
@@ -32,8 +33,8 @@ double rws_log_tail(double z);
 /* The z >= 0 with log Q(z) = log_q, for log_q <= log(1/2). */
 double rws_tail_inverse(double log_q);
 
-/* The probability of a Gamma variable of shape a and rate 1 to be below x and above x, and the derivative of the former by
- * a. */
+/* The probability of a Gamma variable of shape a and rate 1 to be below x and above x, and the derivative of the former
+ * by a. */
 typedef struct {
     double below, above, by_a;
 } rws_gamma_share;

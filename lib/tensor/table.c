@@ -1,4 +1,4 @@
-/* table.c - every op of this room. An op that is not listed here does not exist for the tests. */
+/* table.c - every op of this folder. An op that is not listed here does not exist for the tests. */
 #include "tensor/op.h"
 
 /* clang-format off */

@@ -40,8 +40,8 @@ rws_var rws_tangent_add(rws_tangent *t, rws_var a, rws_var b);
 rws_var rws_tangent_mul(rws_tangent *t, rws_var a, rws_var b);
 rws_var rws_tangent_scale(rws_tangent *t, rws_var a, float s);
 
-/* n components of a from number `first`; f(a) of an rws_function; and f'(x) dx where y = f(x), of a function up to RWS_LOG.
- * A slice of zero, and a slope where dx is zero, stay zero without a node. */
+/* n components of a from number `first`; f(a) of an rws_function; and f'(x) dx where y = f(x), of a function up to
+ * RWS_LOG. A slice of zero, and a slope where dx is zero, stay zero without a node. */
 rws_var rws_tangent_slice(rws_tangent *t, rws_var a, int first, int n);
 rws_var rws_tangent_apply(rws_tangent *t, rws_function f, rws_var a);
 rws_var rws_tangent_slope(rws_tangent *t, rws_function f, rws_var y, rws_var dx);

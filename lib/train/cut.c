@@ -3,10 +3,10 @@
  *     shard 0   rows of datum 0, of datum 1, …  -.                    .-> coefficients of shard 0's rows
  *     shard 1   rows of datum 0, of datum 1, …  -+-> joined -> weigh -+-> coefficients of shard 1's rows
  *
- * An estimator sees all particles of a datum, so that every estimator works as it is: the normaliser of the weights, the
- * leave-one-out sums and the rest come from the joined table. A row is a few dozen bytes and stands for a particle that
- * took microseconds, so that handing rows over costs little. Rows of a datum are in the order of the shards. Every rank
- * that has one of the shards joins and weighs the table for itself; only the rank of the first shard tallies.
+ * An estimator sees all particles of a datum, so that every estimator works as it is: the normaliser of the weights,
+ * the leave-one-out sums and the rest come from the joined table. A row is a few dozen bytes and stands for a particle
+ * that took microseconds, so that handing rows over costs little. Rows of a datum are in the order of the shards. Every
+ * rank that has one of the shards joins and weighs the table for itself; only the rank of the first shard tallies.
  */
 #include "train/phase.h"
 
@@ -234,8 +234,8 @@ static void *take(char **at, size_t bytes)
     return here;
 }
 
-/* Makes room for n rows of B data. False without memory. The second weighing has as many rows as the first one and reads
- * what the first one left, so that the block is large enough and stays where it is. */
+/* Makes the arrays large enough for n rows of B data. False without memory. The second weighing has as many rows as the
+ * first one and reads what the first one left, so that the block is large enough and stays where it is. */
 static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
 {
     const size_t rows = 7 + COLUMNS + RWS_OUTPUTS; /* of doubles */
@@ -249,7 +249,8 @@ static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
     return j->numbers != NULL;
 }
 
-/* Lays the table out in its block, in the same places for both weighings. `columns` is the mask of the columns that exist. */
+/* Lays the table out in its block, in the same places for both weighings. `columns` is the mask of the columns that
+ * exist. */
 static void lay_out(rws_joined *j, unsigned columns, bool second, uint32_t **start, uint32_t **count, double **column)
 {
     rws_scores  *s = &j->scores;

@@ -74,16 +74,16 @@ rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
         pass.enumerate = true;
         pass.scalar = false;
         pass.first_datum = (uint32_t)first;
-        RWS_TRY(rws_trainer_go_on(t, 0, err));
+        RWS_TRY(rws_trainer_check_stop(t, 0, err));
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
         for (int d = 0; d < n; d++) *value += log_sum(rws_engine_scores(t->engines[0]), d) / n_test;
     }
     return RWS_OK;
 }
 
-rws_status rws_eval_go_on(rws_eval *e, rws_error *err)
+rws_status rws_eval_check_stop(rws_eval *e, rws_error *err)
 {
-    return rws_trainer_go_on(e->t, 0, err);
+    return rws_trainer_check_stop(e->t, 0, err);
 }
 
 typedef struct {
@@ -167,7 +167,7 @@ static rws_status measure_own(rws_trainer *t, measured *out, rws_error *err)
     rws_eval e = {.t = t};
     for (int i = 0, k = 0; i < t->n_model_metrics; i++) {
         if (!measures_itself(t, i) || k++ % t->ranks.size != t->ranks.rank) continue;
-        RWS_TRY(rws_trainer_go_on(t, 0, err));
+        RWS_TRY(rws_trainer_check_stop(t, 0, err));
         RWS_TRY(RWS_CALL_ENTRY(t->program.model, "metric", &t->program.model->metrics[i], measure, err, &e,
                                t->program.state, &out[i].value));
         out[i].rank = t->ranks.rank;
@@ -214,8 +214,8 @@ static rws_status measure_truth(rws_trainer *t, double *value, rws_error *err)
 
 static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
 {
-    rws_bound  b;
-    rws_spread spread = {0};
+    rws_bound          b;
+    rws_gradient_noise spread = {0};
     *out = (rws_measures){.iteration = t->program.iteration,
                           .seconds = t->seconds,
                           .n = t->n_metrics,
@@ -223,7 +223,7 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
                           .log_evidence_error = NAN};
     RWS_TRY(rws_trainer_bound(t, &b, err));
     out->impossible = b.impossible;
-    if (t->program.model->defaults.grad_std) RWS_TRY(rws_trainer_spread(t, &spread, err));
+    if (t->program.model->defaults.grad_std) RWS_TRY(rws_trainer_gradient_noise(t, &spread, err));
     RWS_TRY(measure_models(t, out->value, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
@@ -307,7 +307,7 @@ rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *
 {
     for (const rws_snapshot *s = t->program.model->snapshots; s && s->name; s++) {
         rws_eval e = {.t = t, .shown = out, .snapshot = s->name};
-        RWS_TRY(rws_trainer_go_on(t, 0, err));
+        RWS_TRY(rws_trainer_check_stop(t, 0, err));
         RWS_TRY(RWS_CALL_ENTRY(t->program.model, "snapshot", s, measure, err, &e, t->program.state));
         if (e.memory_short) return rws_no_memory(err, "a snapshot");
     }

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 30 }; /* of a file */
+enum { MAX_BYTES = 1 << 30 }; /* of a file */
 
 /* A line of the file. */
 typedef struct {
@@ -65,7 +65,8 @@ static bool read_count(rws_cell c, uint64_t most, uint64_t *out)
     return c.length > 0 && *out <= most;
 }
 
-/* The numbers of a value, with blanks between them. Returns how many there are; -1: something is not a finite number. */
+/* The numbers of a value, with blanks between them. Returns how many there are; -1: something is not a finite number.
+ * */
 static int read_numbers(rws_cell c, float *out)
 {
     int         n = 0;
@@ -110,9 +111,9 @@ static rws_status read_line(struct rws_batch_given *g, rws_cells *cells, bool fi
     if (!c[3].last)
         return rws_refuse(err, path, line, "it has more than four cells; numbers of a value have blanks between them.");
     if (first && c[0].length == 5 && strncmp(c[0].text, "datum", 5) == 0) return RWS_OK;
-    if (!read_count(c[0], RWS_WHOLE_MOST - 1, &k.datum))
+    if (!read_count(c[0], RWS_MAX_WHOLE - 1, &k.datum))
         return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0 to %d.", quoted(c[0]).text,
-                          RWS_WHOLE_MOST - 1);
+                          RWS_MAX_WHOLE - 1);
     if (!read_count(c[2], INT32_MAX, &visit))
         return rws_refuse(err, path, line, "it has the visit \"%s\"; visits are numbers, and the first is 0.",
                           quoted(c[2]).text);
@@ -167,8 +168,8 @@ static rws_status read_file(rws_trainer *t, struct rws_batch_given *g, const cha
                         "Model %s does not number its data (it has no label \"" RWS_DATUM_LABEL
                         "\"), so that no file can give choices for them.",
                         t->program.model->name);
-    RWS_TRY(rws_file_read(path, MOST_BYTES, &bytes, &size, err));
-    bytes[size] = '\0'; /* there is room for it; it ends the number that the file may end with */
+    RWS_TRY(rws_file_read(path, MAX_BYTES, &bytes, &size, err));
+    bytes[size] = '\0'; /* the memory has one byte more; it ends the number that the file may end with */
     const rws_status status = read_lines(g, path, bytes, size, err);
     free(bytes);
     return status;
@@ -232,11 +233,11 @@ static rws_status add_file(rws_trainer *t, struct rws_batch_given *g, int datum,
     const float number = t->batch[g->number][datum];
     size_t      low = 0, high = g->n_file;
     if (!(number >= 0)) return RWS_OK;
-    if (number >= RWS_WHOLE_MOST)
+    if (number >= RWS_MAX_WHOLE)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The label \"%s\" is %.0f; choices are given to data with numbers from 0 to %d, since a float "
                         "holds the number.",
-                        t->program.setup.fields[g->number].name, (double)number, RWS_WHOLE_MOST - 1);
+                        t->program.setup.fields[g->number].name, (double)number, RWS_MAX_WHOLE - 1);
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (g->file[middle].datum < (uint64_t)number) low = middle + 1;
@@ -300,7 +301,8 @@ void rws_given_put(const rws_trainer *t, int first, rws_pass *pass)
 
 /* ---- sites that are named outside of the programs */
 
-/* Name i of the sites that have given choices or a gradient of their own; names may come twice. NULL beyond the last. */
+/* Name i of the sites that have given choices or a gradient of their own; names may come twice. NULL beyond the last.
+ * */
 static const char *named(const rws_trainer *t, int i)
 {
     const rws_setup *s = &t->program.setup;

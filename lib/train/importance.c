@@ -1,9 +1,9 @@
 /* importance.c - importance sampling with the guide on the test data, a few thousand particles at a time.
  *
- * The particles of a datum come in chunks. Only sums are kept of a chunk that is done, on the scale of the largest weight
- * so far, so that memory does not grow with the number of particles. A particle's draws are keyed by its own number and
- * not by its chunk's, and the data are cut into the same portions for any number of threads, which share the portions:
- * neither changes a number.
+ * The particles of a datum come in chunks. Only sums are kept of a chunk that is done, on the scale of the largest
+ * weight so far, so that memory does not grow with the number of particles. A particle's draws are keyed by its own
+ * number and not by its chunk's, and the data are cut into the same portions for any number of threads, which share the
+ * portions: neither changes a number.
  */
 #include "train/trainer.h"
 
@@ -127,7 +127,7 @@ static rws_status measure_data(const bound_job *j, int worker, int first, int n,
         pass.reports = j->reports;
         pass.first_datum = (uint32_t)first;
         pass.first_particle = (uint32_t)k;
-        RWS_TRY(rws_trainer_go_on(t, worker, &p->error));
+        RWS_TRY(rws_trainer_check_stop(t, worker, &p->error));
         RWS_TRY(rws_engine_forward(engine, &pass, &p->error));
         for (int d = 0; d < n; d++) add_rows(t, engine, d, first + d, &data[d]);
     }
@@ -158,7 +158,7 @@ rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
     for (int k = 0; k < K; k += most) {
         const rws_pass pass =
             rws_program_question(&t->program, fields, t->program.config.seed, k, K - k < most ? K : k + most);
-        RWS_TRY(rws_trainer_go_on(t, 0, err));
+        RWS_TRY(rws_trainer_check_stop(t, 0, err));
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
         const rws_scores *s = rws_engine_scores(t->engines[0]);
         for (int i = 0; i < s->n; i++) {

@@ -20,8 +20,8 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t);
 void             rws_trainer_count_rows(rws_trainer *t, bool on); /* counts the rows that are needed; see engine.h */
 uint64_t         rws_trainer_allocations(const rws_trainer *t);
 
-/* Computes the fingerprints of the data that checkpoints have, unless they are known: of the test data and of two batches of
- * the training data. */
+/* Computes the fingerprints of the data that checkpoints have, unless they are known: of the test data and of two
+ * batches of the training data. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err) __attribute__((warn_unused_result));
 
 /* rws_trainer_new for a run whose files say `recorded` about the model; NULL: a new run. */

@@ -16,7 +16,8 @@ static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, u
     return h;
 }
 
-/* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later one. */
+/* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later
+ * one. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
 {
     const int      n = t->program.config.batch;
@@ -68,8 +69,8 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     return RWS_OK;
 }
 
-/* Writes to the folder what has changed: a run that goes on may have another number of iterations, other rates from here
- * on, and its shared object in another place. */
+/* Writes to the folder what has changed: a run that goes on may have another number of iterations, other rates from
+ * here on, and its shared object in another place. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
     const rws_config *c = &t->program.config;
@@ -105,7 +106,7 @@ rws_status rws_trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
     return RWS_OK;
 }
 
-const char *rws_trainer_remarks(const rws_trainer *t)
+const char *rws_trainer_warnings(const rws_trainer *t)
 {
     return t && t->folder ? rws_folder_remarks(t->folder) : "";
 }

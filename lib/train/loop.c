@@ -6,10 +6,11 @@
  *
  * An evaluation is recorded before the checkpoint of its iteration is saved: on resuming, what was measured after the
  * last checkpoint is forgotten and measured again. An evaluation that is stopped is not recorded; the checkpoint of its
- * iteration is saved all the same, and training that goes on from there begins with the evaluation.
+ * iteration is saved all the same, and training that resumes from there begins with the evaluation.
  *
- * Over several ranks every rank runs this loop. A decision that depends on a clock or a signal is a wish of one rank. The
- * wish travels with the next phase, so that all ranks stop, or save, after the same iteration. Only rank 0 has the folder.
+ * Over several ranks every rank runs this loop. A decision that depends on a clock or a signal is a request of one
+ * rank, which travels with the next phase, so that all ranks stop, or save, after the same iteration. Only rank 0 has
+ * the folder.
  */
 #include "train/trainer.h"
 
@@ -20,9 +21,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAVE_LEAST 5.0  /* fewest seconds between two checkpoints; checkpoints come after evaluations */
-#define SAVE_MOST 60.0  /* most seconds between two checkpoints, also where evaluations are rarer */
-#define FLUSH_LEAST 1.0 /* fewest seconds between two additions to the store, since each waits for the disk */
+#define MIN_SAVE_SECONDS 5.0  /* fewest seconds between two checkpoints; checkpoints come after evaluations */
+#define MAX_SAVE_SECONDS 60.0 /* most seconds between two checkpoints, also where evaluations are rarer */
+#define MIN_FLUSH_SECONDS 1.0 /* fewest seconds between two additions to the store, since each waits for the disk */
 
 typedef struct {
     rws_trainer     *t;
@@ -33,7 +34,7 @@ typedef struct {
     rws_measures     latest;
 } loop;
 
-rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err)
+rws_status rws_trainer_check_stop(rws_trainer *t, int worker, rws_error *err)
 {
     const rws_watch *w = t->watch;
     if (worker == 0 && w && w->stop && w->stop(w->context)) __atomic_store_n(&t->stopping, true, __ATOMIC_RELAXED);
@@ -41,27 +42,27 @@ rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err)
     return rws_fail(err, RWS_STOPPED, "The evaluation was stopped.");
 }
 
-#define ASK_LEAST 0.02 /* fewest seconds between two calls of the user's `stop` by passes */
+#define MIN_STOP_SECONDS 0.02 /* fewest seconds between two calls of the user's `stop` by passes */
 
-bool rws_trainer_stops(void *trainer)
+bool rws_trainer_should_stop(void *trainer)
 {
     rws_trainer     *t = trainer;
     const rws_watch *w = t->watch;
     if (!w || t->ranks.comm || t->stepped) return false;
     if (w->stop && pthread_equal(pthread_self(), t->caller)) {
         const double now = rws_clock_now();
-        const bool   due = now - t->asked_at >= ASK_LEAST;
+        const bool   due = now - t->asked_at >= MIN_STOP_SECONDS;
         if (due) t->asked_at = now;
         if (due && w->stop(w->context)) __atomic_store_n(&t->stopping, true, __ATOMIC_RELAXED);
     }
     return __atomic_load_n(&t->stopping, __ATOMIC_RELAXED);
 }
 
-rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err)
+rws_status rws_trainer_check_stop_together(rws_trainer *t, rws_error *err)
 {
-    if (!t->ranks.comm) return rws_trainer_go_on(t, 0, err);
-    if (rws_trainer_go_on(t, 0, err) == RWS_STOPPED) t->wish |= RWS_WISH_STOP;
-    if (!(t->wishes & RWS_WISH_STOP)) return rws_comm_alive(t->ranks.comm, err);
+    if (!t->ranks.comm) return rws_trainer_check_stop(t, 0, err);
+    if (rws_trainer_check_stop(t, 0, err) == RWS_STOPPED) t->request |= RWS_REQUEST_STOP;
+    if (!(t->requests & RWS_REQUEST_STOP)) return rws_comm_alive(t->ranks.comm, err);
     return rws_fail(err, RWS_STOPPED, "The evaluation was stopped.");
 }
 
@@ -95,7 +96,7 @@ static rws_status record_and_tell(loop *l, bool saves, rws_error *err)
     const double now = rws_clock_now();
     if (l->t->folder) RWS_TRY(record(l, err));
     RWS_TRY(tell_evaluated(l, false, err));
-    if (!l->t->folder || saves || now - l->flushed_at < FLUSH_LEAST) return RWS_OK;
+    if (!l->t->folder || saves || now - l->flushed_at < MIN_FLUSH_SECONDS) return RWS_OK;
     l->flushed_at = now;
     return rws_folder_flush(l->t->folder, err);
 }
@@ -116,7 +117,8 @@ static bool is_due(const rws_config *c, uint64_t done)
     return done == 1 || done % c->eval_every == 0 || done == c->iterations;
 }
 
-/* Whether the evaluation of the present iteration is missing: it was stopped. For a run with a folder rank 0 asks the store. */
+/* Whether the evaluation of the present iteration is missing: it was stopped. For a run with a folder rank 0 asks the
+ * store. */
 static rws_status begins_with_evaluation(loop *l, bool *missing, rws_error *err)
 {
     rws_trainer *t = l->t;
@@ -130,23 +132,24 @@ static rws_status begins_with_evaluation(loop *l, bool *missing, rws_error *err)
     return t->ranks.comm ? rws_comm_broadcast(t->ranks.comm, missing, sizeof *missing, err) : RWS_OK;
 }
 
-/* Adds what this rank wishes now to t->wish. Called about every 50 ms. */
-static void wish(loop *l)
+/* Adds the requests of this rank to t->request. Called about every 50 ms. */
+static void add_requests(loop *l)
 {
     rws_trainer     *t = l->t;
     const rws_watch *w = l->watch;
-    if (w->stop && w->stop(w->context)) t->wish |= RWS_WISH_STOP;
-    if (t->folder && rws_clock_now() - l->saved_at >= fmax(SAVE_MOST, l->save_every)) t->wish |= RWS_WISH_SAVE;
+    if (w->stop && w->stop(w->context)) t->request |= RWS_REQUEST_STOP;
+    if (t->folder && rws_clock_now() - l->saved_at >= fmax(MAX_SAVE_SECONDS, l->save_every))
+        t->request |= RWS_REQUEST_SAVE;
 }
 
-/* Makes one iteration. *wishes: what all ranks wished, which every rank knows then. */
-static rws_status step(loop *l, int *wishes, rws_error *err)
+/* Makes one iteration. Writes the requests of all ranks, the same on every rank, to *requests. */
+static rws_status step(loop *l, int *requests, rws_error *err)
 {
     rws_trainer *t = l->t;
     RWS_TRY(rws_trainer_step(t, err));
-    if (!t->program.method.estimator->n_phases) RWS_TRY(rws_trainer_wishes(t, err));
-    *wishes = t->wishes;
-    t->wish = t->wishes = 0;
+    if (!t->program.method.estimator->n_phases) RWS_TRY(rws_trainer_requests(t, err));
+    *requests = t->requests;
+    t->request = t->requests = 0;
     return RWS_OK;
 }
 
@@ -157,19 +160,19 @@ static rws_status iterate(loop *l, rws_error *err)
     const rws_watch  *w = l->watch;
     rws_pace          pace = rws_pace_start();
     bool              missing;
-    int               wishes;
+    int               requests;
     RWS_TRY(begins_with_evaluation(l, &missing, err));
     if (missing) RWS_TRY(evaluate(l, false, err));
     while (t->program.iteration < c->iterations) {
         const bool due = rws_pace_due(&pace);
-        if (due) wish(l);
-        if (t->wish & RWS_WISH_STOP && !t->ranks.comm) return RWS_STOPPED;
-        RWS_TRY(step(l, &wishes, err));
+        if (due) add_requests(l);
+        if (t->request & RWS_REQUEST_STOP && !t->ranks.comm) return RWS_STOPPED;
+        RWS_TRY(step(l, &requests, err));
         const uint64_t done = t->program.iteration;
         if (is_due(c, done)) RWS_TRY(evaluate(l, done == c->iterations, err));
-        else if (wishes & RWS_WISH_SAVE) RWS_TRY(save(l, err));
+        else if (requests & RWS_REQUEST_SAVE) RWS_TRY(save(l, err));
         if (due && w->progress) w->progress(w->context, t);
-        if (wishes & RWS_WISH_STOP && done < c->iterations) return RWS_STOPPED;
+        if (requests & RWS_REQUEST_STOP && done < c->iterations) return RWS_STOPPED;
     }
     return RWS_OK;
 }
@@ -177,14 +180,15 @@ static rws_status iterate(loop *l, rws_error *err)
 static rws_status stopped(loop *l, rws_error *err)
 {
     const uint64_t done = l->t->program.iteration;
-    /* A run whose last evaluation was stopped is not finished: it goes on from the checkpoint before. */
+    /* A run whose last evaluation was stopped is not finished: it resumes from the checkpoint before. */
     const bool finished = done == l->t->program.config.iterations;
     if (l->t->kept && !finished && (l->t->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
     return rws_fail(err, RWS_STOPPED, "Stopped after iteration %llu.", (unsigned long long)done);
 }
 
-/* Adds to the sentence the iteration, which it lacks if a metric or the checkpoint met the NaN, the checkpoint that is
- * kept, and a hint. The first iteration has the parameters that setup made, so that the learning rate is not the cause. */
+/* Adds the iteration (the message lacks it if a metric or the checkpoint met the NaN), the checkpoint that is kept and
+ * a hint to the message. The first iteration has the parameters that setup made, so that the learning rate is not the
+ * cause. */
 static void describe_break(const loop *l, rws_error *err)
 {
     const rws_error was = *err;
@@ -194,7 +198,7 @@ static void describe_break(const loop *l, rws_error *err)
     if (l->saved_at)
         rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
     if (l->t->program.iteration)
-        rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
+        rws_error_append(err, " If the numbers grew too large, lower the learning rate (`lr`).");
 }
 
 static rws_status run(loop *l, rws_error *err)
@@ -219,7 +223,7 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
     RWS_TRAINER_ENTER(t, err);
     static const rws_watch nothing;
     rws_error              unread;
-    loop                   l = {.t = t, .watch = watch ? watch : &nothing, .save_every = SAVE_LEAST};
+    loop                   l = {.t = t, .watch = watch ? watch : &nothing, .save_every = MIN_SAVE_SECONDS};
     if (l.watch->save_every != 0) l.save_every = fmax(0, l.watch->save_every);
     bool       has_checkpoint = t->folder && rws_folder_has_checkpoint(t->folder);
     rws_status status = RWS_OK;
@@ -229,7 +233,7 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
     t->watch = l.watch;
     t->caller = pthread_self();
     t->stopping = false;
-    t->wish = t->wishes = 0;
+    t->request = t->requests = 0;
     if (status == RWS_OK) status = run(&l, err);
     t->watch = NULL;
     t->stopping = false;

@@ -3,8 +3,8 @@
  *     begin     forward: guide and model on some data of the shard      | second time: extend the tape by derivatives
  *     finish    weigh: coefficients of the rows; backward: gradients    | second time: weigh_second, backward
  *
- * Between the two, shards that have particles of the same data exchange their rows (cut.c). Who runs which shard is none of
- * this file's business (shards.c).
+ * Between the two, shards that have particles of the same data exchange their rows (cut.c). Who runs which shard is
+ * none of this file's business (shards.c).
  */
 #include "train/phase.h"
 
@@ -34,8 +34,8 @@ static void particles_of(const rws_trainer *t, int shard, int n, int *first, int
     *end = (int)((int64_t)n * (i + 1) / parts);
 }
 
-/* The number of data in one pass: as many as fit in memory by the model's at_once, at least one; all of them if the phase
- * has a second backward, which needs the pass in the engine. */
+/* The number of data in one pass: as many as fit in memory by the model's at_once, at least one; all of them if the
+ * phase has a second backward, which needs the pass in the engine. */
 int rws_phase_at_once(const rws_phase_work *w)
 {
     const rws_config *c = &w->t->program.config;

@@ -43,8 +43,8 @@ rws_status rws_phase_begin(const rws_phase_work *w, rws_shard *s, rws_engine *en
  * gradient of the shard s, if it is not NULL. */
 void rws_phase_weigh(const rws_phase_work *w, rws_shard *s, rws_scores *scores, rws_tally *tally);
 
-/* Backward of the pass that the engine holds. `last`: it is the shard's last one, whose products of weights may wait for
- * update.c. */
+/* Backward of the pass that the engine holds. `last`: it is the shard's last one, whose products of weights may wait
+ * for update.c. */
 rws_status rws_phase_finish(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last);
 
 /* ---- cut.c */

@@ -6,7 +6,8 @@
 
 typedef struct rws_pool rws_pool;
 
-/* n threads in all, the caller's included; *out is NULL if n is 1. RWS_NO_MEMORY if the system gives no more threads. */
+/* n threads in all, the caller's included; *out is NULL if n is 1. RWS_NO_MEMORY if the system gives no more threads.
+ * */
 rws_status rws_pool_new(int n, rws_pool **out, rws_error *err) __attribute__((warn_unused_result));
 void       rws_pool_free(rws_pool *p); /* NULL is allowed */
 

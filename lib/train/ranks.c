@@ -106,16 +106,16 @@ rws_status rws_trainer_agree(rws_trainer *t, rws_status status, rws_error *err)
     return rws_comm_agree(t->ranks.comm, status, err);
 }
 
-rws_status rws_trainer_wishes(rws_trainer *t, rws_error *err)
+rws_status rws_trainer_requests(rws_trainer *t, rws_error *err)
 {
     const rws_ranks *r = &t->ranks;
     if (!r->comm) {
-        t->wishes |= t->wish;
+        t->requests |= t->request;
         return RWS_OK;
     }
     int all[r->size];
-    RWS_TRY(rws_comm_gather(r->comm, &t->wish, sizeof t->wish, all, err));
-    for (int i = 0; i < r->size; i++) t->wishes |= all[i];
+    RWS_TRY(rws_comm_gather(r->comm, &t->request, sizeof t->request, all, err));
+    for (int i = 0; i < r->size; i++) t->requests |= all[i];
     return RWS_OK;
 }
 

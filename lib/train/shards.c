@@ -1,11 +1,12 @@
-/* shards.c - how a phase is spread over a batch.
+/* shards.c - how a phase is distributed over a batch.
  *
  *     batch    |    shard 0    |    shard 1    |    shard 2    |    shard 3    |     fixed by the configuration
  *     passes   |  |  |  |  |                                                          as many data as fit in memory
  *     ranks    |            rank 0             |            rank 1             |     any number
  *
- * Threads take whole shards of their rank, in any order; a shard adds to a gradient of its own, and the sums over shards
- * are made along a fixed tree (update.c). Therefore neither the number of threads nor that of ranks changes anything.
+ * Threads take whole shards of their rank, in any order; a shard adds to a gradient of its own, and the sums over
+ * shards are made along a fixed tree (update.c). Therefore neither the number of threads nor that of ranks changes
+ * anything.
  *
  * With config.particle_shards, shards cut the particles of every datum as well. Weights compare all particles of a
  * datum: all shards make forward, exchange the rows of their tables (cut.c), and only then make backward.
@@ -13,9 +14,9 @@
  *     datum 0  | particles 0 … 49 | 50 … 99 |      shards 0 and 1
  *     datum 1  | particles 0 … 49 | 50 … 99 |      shards 2 and 3
  *
- * The gradients of large weights are sums of products of rows. A shard's last pass may leave these products to update.c,
- * which computes them slice by slice while the slice is in the cache; the engine must then keep its pass until the step,
- * so that every shard has an engine of its own.
+ * The gradients of large weights are sums of products of rows. A shard's last pass may leave these products to
+ * update.c, which computes them slice by slice while the slice is in the cache; the engine must then keep its pass
+ * until the step, so that every shard has an engine of its own.
  */
 #include "train/phase.h"
 
@@ -87,7 +88,7 @@ static void run_shard(void *context, int i, int worker)
 typedef struct rws_outcome {
     rws_tally tally;
     int       status;
-    int       wish; /* what the shard's rank wishes */
+    int       request; /* RWS_REQUEST_… of the shard's rank */
     uint64_t  bytes;
 } outcome;
 
@@ -100,12 +101,12 @@ static rws_status exchange_outcomes(rws_trainer *t, outcome *all, rws_error *err
 {
     for (int i = t->ranks.first; i < t->ranks.end; i++) {
         const rws_shard *s = &t->shards[i];
-        all[i] = (outcome){s->tally, s->status, t->wish, s->n_rows_bytes};
+        all[i] = (outcome){s->tally, s->status, t->request, s->n_rows_bytes};
     }
     return rws_trainer_exchange(t, t->n_shards, all, sizeof *all, err);
 }
 
-/* Fails with the sentence of a shard, which the rank of the shard sends to the others. */
+/* Fails with the message of a shard, which the rank of the shard sends to the others. */
 static rws_status describe_failure(rws_trainer *t, int shard, rws_status status, rws_error *err)
 {
     rws_error text = {{0}};
@@ -126,7 +127,8 @@ static void fail_own(const rws_phase_work *w)
     }
 }
 
-/* Runs the job on every shard; then every rank knows how all of them ended, and the tallies are added in their order. */
+/* Runs the job on every shard; then every rank knows how all of them ended, and the tallies are added in their order.
+ * */
 static rws_status run_all(const shard_job *j, rws_error *err)
 {
     const rws_phase_work *w = j->work;
@@ -139,7 +141,7 @@ static rws_status run_all(const shard_job *j, rws_error *err)
         const rws_tally *tally = &all[i].tally;
         if (all[i].status != RWS_OK) status = describe_failure(t, i, (rws_status)all[i].status, err);
         t->shards[i].n_rows_bytes = all[i].bytes;
-        t->wishes |= all[i].wish;
+        t->requests |= all[i].request;
         t->tally.log_evidence += tally->log_evidence;
         t->tally.ess += tally->ess;
         t->tally.signal += tally->signal;

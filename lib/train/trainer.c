@@ -143,7 +143,7 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
 static rws_engine *engine_new(rws_trainer *t)
 {
     rws_engine *e = rws_program_engine_new(&t->program);
-    if (e) rws_engine_watch(e, rws_trainer_stops, t);
+    if (e) rws_engine_watch(e, rws_trainer_should_stop, t);
     return e;
 }
 

@@ -2,16 +2,16 @@
  *
  *     trainer.c   how a trainer comes about
  *     train.c     the algorithm: batch, phases, forward, weigh, backward, step
- *     shards.c    how a phase is spread over ranks, threads and shards
+ *     shards.c    how a phase is distributed over ranks, threads and shards
  *     phase.c     the mathematics of a phase on one shard
  *     cut.c       weighing where several shards have particles of one datum
  *     given.c     choices that are given for a batch: by labels, by a file, by the caller
  *     update.c    from the shards' gradients to new parameters, slice by slice
- *     mail.c      messages between ranks about slices
+ *     exchange.c      messages between ranks about slices
  *     tree.c      the order in which shards are added
  *     ranks.c     which rank does what, when there are several
  *     gradient.c  the gradient of an iteration without its step
- *     spread.c    how much that gradient varies
+ *     gradient_noise.c    how much that gradient varies
  *     importance.c, evaluate.c    metrics on the test data
  *     loop.c      iterations, evaluations and checkpoints until the end
  *     keep.c      a trainer and the folder of its run
@@ -30,8 +30,8 @@
 #include <pthread.h>
 
 /* A fixed part of every batch: some of its data and, if the configuration cuts particles too, some of their particles.
- * Which thread and which rank works on it changes nothing. Shards of other ranks have no memory of their own, but shard 0
- * has a gradient everywhere, where sums are left. */
+ * Which thread and which rank works on it changes nothing. Shards of other ranks have no memory of their own, but shard
+ * 0 has a gradient everywhere, where sums are left. */
 typedef struct {
     float              *gradient; /* flat: what the shard has added since the parameters were last stepped */
     bool               *touched;  /* by number of the parameter: false if its part of `gradient` is all zeros */
@@ -63,8 +63,8 @@ struct rws_trainer {
     int                     n_shards; /* config.shards times config.particle_shards */
     rws_ranks               ranks;
     struct rws_outcome     *outcomes; /* by shard: how its job ended; see shards.c */
-    int                     wish;     /* bits RWS_WISH_…: what this rank wishes */
-    int                     wishes;   /* the same of all ranks, collected since loop.c read it last */
+    int                     request;  /* bits RWS_REQUEST_…, of this rank */
+    int                     requests; /* the same of all ranks, collected since loop.c read it last */
     rws_joined             *joined;   /* by part of the data; NULL: particles are not cut */
     rws_transfer           *moves;    /* messages with rows of cut particles; NULL: there are none */
     rws_pool               *pool;
@@ -76,7 +76,7 @@ struct rws_trainer {
     int                     n_slices;
     int                    *slice_order;   /* the slices in the order in which this rank works on them */
     bool                    few_params;    /* rank 0 owns all slices */
-    rws_shared              shared;        /* messages of the ranks of this machine about slices: mail.c */
+    rws_shared              shared;        /* messages of the ranks of this machine about slices: exchange.c */
     unsigned                n_updates;     /* updates with other ranks so far, modulo 2^32; marks their messages */
     rws_arena              *scratch;       /* per thread, for work on slices */
     uint64_t                flops;         /* of the work on slices since the last rws_trainer_take_stats */
@@ -102,8 +102,8 @@ struct rws_trainer {
 
 /* ---- trainer.c */
 
-/* The public functions that use the trainer begin with this. It fails if the trainer is NULL, or if another thread is inside
- * one of them. */
+/* The public functions that use the trainer begin with this. It fails if the trainer is NULL, or if another thread is
+ * inside one of them. */
 #define RWS_TRAINER_ENTER(t, err)       \
     RWS_TRY(rws_trainer_enter(t, err)); \
     __attribute__((cleanup(rws_trainer_leave), unused)) rws_trainer *entered_ = (t)
@@ -144,7 +144,7 @@ void rws_trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job
  * others from the other ranks. */
 rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err);
 
-/* Runs n jobs, spread over the ranks and their threads. Each job writes its record, and then every rank gets all
+/* Runs n jobs, distributed over the ranks and their threads. Each job writes its record, and then every rank gets all
  * records. */
 rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
                              rws_error *err);
@@ -152,8 +152,8 @@ rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *con
 /* The first rank that failed decides for all (rws_comm_agree). */
 rws_status rws_trainer_agree(rws_trainer *t, rws_status status, rws_error *err);
 
-/* Adds what all ranks wish to t->wishes. A phase does the same when its shards exchange their outcomes. */
-rws_status rws_trainer_wishes(rws_trainer *t, rws_error *err);
+/* Adds the requests of all ranks to t->requests. A phase does the same when its shards exchange their outcomes. */
+rws_status rws_trainer_requests(rws_trainer *t, rws_error *err);
 
 /* Every rank gets the parameters, the optimiser's state and the counters of rank 0. */
 rws_status rws_trainer_spread_state(rws_trainer *t, rws_error *err);
@@ -173,10 +173,10 @@ rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
 /* Adds up the gradients in the same way, steps the parameters of the groups along the sum, and zeroes the gradients. */
 rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
 
-/* ---- mail.c */
+/* ---- exchange.c */
 
-/* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same slices;
- * one process alone needs none. */
+/* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same
+ * slices; one process alone needs none. */
 rws_status rws_slices_share(rws_trainer *t, rws_error *err);
 
 /* Rank 0 gets the optimiser's state of the slices that other ranks own: before a checkpoint. */
@@ -186,21 +186,23 @@ rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err);
 
 /* RWS_STOPPED if the user asks training to stop: for evaluations, which may take long. Only worker 0, the thread that
  * trains, calls the user's function; the other workers read its last answer. */
-rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err);
+rws_status rws_trainer_check_stop(rws_trainer *t, int worker, rws_error *err);
 
-/* Whether a pass ends early, for rws_engine_watch. A pass may end early in an evaluation, and in an iteration before its
- * first step, so that no iteration is half done. Passes of several ranks are not stopped, because the other ranks would
- * not know of it. */
-bool rws_trainer_stops(void *trainer);
+/* Whether a pass ends early, for rws_engine_watch. A pass may end early in an evaluation, and in an iteration before
+ * its first step, so that no iteration is half done. Passes of several ranks are not stopped, because the other ranks
+ * would not know of it. */
+bool rws_trainer_should_stop(void *trainer);
 
-/* rws_trainer_go_on for several ranks, which must stop at the same place: a wish to stop counts after the next phase. */
-rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err);
+/* rws_trainer_check_stop for several ranks, which must stop at the same place: a request to stop counts after the next
+ * phase. */
+rws_status rws_trainer_check_stop_together(rws_trainer *t, rws_error *err);
 
 /* ---- importance.c */
 
-/* Importance sampling with the guide, means over the test data: the bound on log p(x) by eval_particles and its standard
- * error, KL(q || p), the effective number of particles as a share of them, and the model's metrics of particles. A datum that
- * no particle explains is left out of all but the guide's metrics; `impossible` is the share of such data. */
+/* Importance sampling with the guide, means over the test data: the bound on log p(x) by eval_particles and its
+ * standard error, KL(q || p), the effective number of particles as a share of them, and the model's metrics of
+ * particles. A datum that no particle explains is left out of all but the guide's metrics; `impossible` is the share of
+ * such data. */
 typedef struct {
     double log_evidence, log_evidence_error, kl, ess, impossible, metric[RWS_MAX_METRICS];
 } rws_bound;
@@ -210,9 +212,9 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
 /* The variation of the gradient: the standard deviation of phi's, and the signal-to-noise ratios. */
 typedef struct {
     double std, snr_theta, snr_phi;
-} rws_spread;
+} rws_gradient_noise;
 
-rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err);
+rws_status rws_trainer_gradient_noise(rws_trainer *t, rws_gradient_noise *out, rws_error *err);
 
 /* Does the work of rws_eval_guess. */
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,

@@ -22,7 +22,7 @@ void rws_forest_add(rws_forest *f, rws_subtree tree, size_t length)
         const rws_subtree *left = &f->list[--f->n];
         tree = (rws_subtree){left->first, 2 * left->size, add(left->sum, tree.sum, length)};
     }
-    RWS_CHECK(f->n < RWS_FOREST_MOST);
+    RWS_CHECK(f->n < RWS_MAX_FOREST);
     f->list[f->n++] = tree;
 }
 

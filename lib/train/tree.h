@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 
-#define RWS_FOREST_MOST 40 /* subtrees of a range of up to 2^20 shards */
+#define RWS_MAX_FOREST 40 /* subtrees of a range of up to 2^20 shards */
 
 /* The sum over shards first … first + size - 1; size is a power of 2 that divides first. */
 typedef struct {
@@ -29,10 +29,11 @@ typedef struct {
 /* Subtrees of neighbouring ranges, from left to right, no two of which are brothers. A zeroed one is empty. */
 typedef struct {
     int         n;
-    rws_subtree list[RWS_FOREST_MOST];
+    rws_subtree list[RWS_MAX_FOREST];
 } rws_forest;
 
-/* Adds the subtree right of all others; `length` numbers. Sums of brothers are added into the memory of the left one. */
+/* Adds the subtree right of all others; `length` numbers. Sums of brothers are added into the memory of the left one.
+ * */
 void rws_forest_add(rws_forest *f, rws_subtree tree, size_t length);
 
 /* The forest of shards first … end - 1, without sums. */

@@ -9,7 +9,7 @@
  * tree (tree.h), so that it changes nothing which thread or rank works on a slice, and when.
  *
  * Over several ranks (ranks.h) a slice has an owner, which steps it. The other ranks hand over what their shards add to
- * it and take its new values: mail.c.
+ * it and take its new values: exchange.c.
  */
 #include "train/slices.h"
 
@@ -98,7 +98,7 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
 
 void rws_slices_free(rws_trainer *t)
 {
-    rws_mail_free(t);
+    rws_exchange_free(t);
     for (int i = 0; i < t->n_slices; i++) free(t->slices[i].pieces);
     for (int i = 0; i < t->program.config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
     free(t->slices);
@@ -122,7 +122,7 @@ typedef struct {
 
 /* Memory of one slice each, for sums that have no other place. */
 typedef struct {
-    float     *slot[RWS_FOREST_MOST];
+    float     *slot[RWS_MAX_FOREST];
     rws_arena *arena;
 } slots;
 
@@ -131,7 +131,7 @@ static float *zeros(slots *s, const rws_forest *f, size_t length)
 {
     for (int k = 0;; k++) {
         bool used = false;
-        RWS_CHECK(k < RWS_FOREST_MOST);
+        RWS_CHECK(k < RWS_MAX_FOREST);
         for (int i = 0; i < f->n; i++) used |= s->slot[k] && f->list[i].sum == s->slot[k];
         if (used) continue;
         if (!s->slot[k]) s->slot[k] = RWS_NEW(s->arena, float, length);
@@ -146,8 +146,9 @@ static bool is_touched(const rws_shard *s, const rws_param_slice *slice)
     return touched;
 }
 
-/* The gradient of shard i for the slice; NULL if it is all zeros. Products are added in the shard's own gradient if that has
- * numbers already or if the shard is the first, because the other shards are added to the first; otherwise in a slot. */
+/* The gradient of shard i for the slice; NULL if it is all zeros. Products are added in the shard's own gradient if
+ * that has numbers already or if the shard is the first, because the other shards are added to the first; otherwise in
+ * a slot. */
 static float *sum_shard(rws_trainer *t, const rws_param_slice *slice, int i, const rws_forest *f, slots *scratch)
 {
     const rws_shard *s = &t->shards[i];
@@ -303,30 +304,30 @@ static bool is_owner(const rws_trainer *t, int index)
 }
 
 /* The owner of a slice has the sums of all ranks, or the word of one that has none. */
-static rws_word step_own(slice_sum *s, rws_word word)
+static rws_message_status step_own(slice_sum *s, rws_message_status word)
 {
-    if (word == RWS_WORD_WELL && !attempt(finish_slice, s)) word = RWS_WORD_SHORT;
-    if (word != RWS_WORD_WELL) return word;
-    return s->well ? RWS_WORD_WELL : RWS_WORD_NOT_FINITE;
+    if (word == RWS_MESSAGE_OK && !attempt(finish_slice, s)) word = RWS_MESSAGE_NO_MEMORY;
+    if (word != RWS_MESSAGE_OK) return word;
+    return s->well ? RWS_MESSAGE_OK : RWS_MESSAGE_NOT_FINITE;
 }
 
-/* Sums of all ranks come to the owner, which steps the slice and sends its values to them. A rank without memory for its
- * sums goes on without them. */
+/* Sums of all ranks come to the owner, which steps the slice and sends its values to them. A rank without memory for
+ * its sums goes on without them. */
 static rws_status collect_and_step(slice_sum *s, rws_error *err)
 {
-    rws_trainer *t = s->job->t;
-    rws_word     word = RWS_WORD_WELL;
+    rws_trainer       *t = s->job->t;
+    rws_message_status word = RWS_MESSAGE_OK;
     if (!attempt(sum_shards, s)) {
         s->own = rws_forest_of(t->ranks.first, t->ranks.end);
-        word = RWS_WORD_SHORT;
+        word = RWS_MESSAGE_NO_MEMORY;
     }
-    RWS_TRY(rws_mail_collect(t, s->index, &s->own, &s->all, &word, err));
+    RWS_TRY(rws_exchange_collect(t, s->index, &s->own, &s->all, &word, err));
     if (is_owner(t, s->index)) {
         word = step_own(s, word);
-        if (word == RWS_WORD_SHORT) s->job->no_memory = true;
-        return rws_mail_give(t, s->index, place_of(s->job, s->slice), word, err);
+        if (word == RWS_MESSAGE_NO_MEMORY) s->job->no_memory = true;
+        return rws_exchange_give(t, s->index, place_of(s->job, s->slice), word, err);
     }
-    RWS_TRY(rws_mail_send_sums(t, s->index, &s->all, word, err));
+    RWS_TRY(rws_exchange_send_sums(t, s->index, &s->all, word, err));
     clear_own(s->job, s->slice);
     return RWS_OK;
 }
@@ -336,18 +337,18 @@ static rws_status take_values(slice_work *j, int index, rws_error *err)
 {
     rws_trainer           *t = j->t;
     const rws_param_slice *slice = &t->slices[index];
-    rws_word               word;
+    rws_message_status     word;
     int                    none = 0;
     if (is_owner(t, index)) return RWS_OK;
-    RWS_TRY(rws_mail_take(t, index, place_of(j, slice), &word, err));
+    RWS_TRY(rws_exchange_take(t, index, place_of(j, slice), &word, err));
     switch (word) {
-    case RWS_WORD_WELL:
+    case RWS_MESSAGE_OK:
         if (j->steps) transpose(t, slice);
         break;
-    case RWS_WORD_NOT_FINITE: /* the owner knows which parameter it is */
+    case RWS_MESSAGE_NOT_FINITE: /* the owner knows which parameter it is */
         atomic_compare_exchange_strong(&j->broken, &none, INT_MAX);
         break;
-    case RWS_WORD_SHORT: j->no_memory = true; break;
+    case RWS_MESSAGE_NO_MEMORY: j->no_memory = true; break;
     }
     return RWS_OK;
 }
@@ -389,19 +390,19 @@ static void take_slice(void *context, int place, int worker)
     if (is_wanted(j, index)) note_failure(j, take_values(j, index, &err), &err);
 }
 
-/* Updates the slices together with the other ranks. After the first failure nothing more is sent or waited for, because the
- * job of ranks is over. */
+/* Updates the slices together with the other ranks. After the first failure nothing more is sent or waited for, because
+ * the job of ranks is over. */
 static void run_over_ranks(slice_work *j, rws_pool *pool)
 {
     rws_trainer *t = j->t;
     rws_error    err;
     t->n_updates++;
     for (int i = 0; i < t->n_slices; i++)
-        if (is_wanted(j, i)) note_failure(j, rws_mail_expect(t, i, &err), &err);
+        if (is_wanted(j, i)) note_failure(j, rws_exchange_expect(t, i, &err), &err);
     rws_pool_run(pool, t->n_slices, add_slice, j);
     rws_pool_run(pool, t->n_slices, take_slice, j);
     for (int i = 0; i < t->n_slices; i++)
-        if (is_wanted(j, i)) note_failure(j, rws_mail_wait(t, i, &err), &err);
+        if (is_wanted(j, i)) note_failure(j, rws_exchange_wait(t, i, &err), &err);
 }
 
 /* Serial if the parameters fit one slice, or if there is one shard, whose gradient is in the cache of its thread. */

@@ -52,9 +52,9 @@ static bool overlap(box a, box b)
     return a.top < b.top + b.rows && b.top < a.top + a.rows && a.left < b.left + b.cols && b.left < a.left + a.cols;
 }
 
-static int draw_offset(rws_random *g, int room)
+static int draw_offset(rws_random *g, int left)
 {
-    return (int)floor(rws_random_uniform(g) * room + 0.5);
+    return (int)floor(rws_random_uniform(g) * left + 0.5);
 }
 
 /* What canvases of a split are drawn from. */
@@ -118,8 +118,8 @@ static bool draw_canvas(const material *e, rws_random *g, int n, uint8_t *canvas
     return false;
 }
 
-static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rws_canvases_go_on go_on, void *context,
-                           rws_canvases *out, rws_error *err)
+static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rws_canvases_progress go_on,
+                           void *context, rws_canvases *out, rws_error *err)
 {
     const rws_key key = rws_key_for(seed, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
     const size_t  n_pixels = (size_t)e->size * (size_t)e->size;
@@ -139,7 +139,7 @@ static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rw
 }
 
 rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
-                             rws_canvases_go_on go_on, void *context, rws_canvases *out, rws_error *err)
+                             rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
 {
     *out = (rws_canvases){0};
     RWS_CHECK(n >= 1 && n <= RWS_CANVAS_MAX_N && size >= 1 && size <= RWS_CANVAS_MAX_SIZE);
@@ -230,7 +230,7 @@ static rws_status read_header(const uint8_t *bytes, size_t size, const char *nam
     const size_t announced = sizeof *h + section_size(h, RWS_TRAIN) + section_size(h, RWS_TEST);
     if (size != announced)
         return rws_refuse(err, name, 0, "%s: it announces %zu bytes and has %zu.",
-                          size < announced ? "is cut short" : "goes on after its end", announced, size);
+                          size < announced ? "is cut short" : "continues after its end", announced, size);
     return RWS_OK;
 }
 

@@ -45,12 +45,12 @@ rws_status rws_canvases_path(char **path, rws_error *err) __attribute__((warn_un
 /* ---- drawing canvases */
 
 /* Called every few hundred canvases, with the number `done` so far; returns false to stop. */
-typedef bool (*rws_canvases_go_on)(void *context, int done);
+typedef bool (*rws_canvases_progress)(void *context, int done);
 
 /* Draws n canvases from the digits of a split. go_on may be NULL. RWS_BAD_INPUT if the digits do not fit on the canvas,
  * RWS_STOPPED if go_on returned false. */
 rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
-                             rws_canvases_go_on go_on, void *context, rws_canvases *out, rws_error *err)
+                             rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Writes both splits, atomically. Refuses to replace a file that is not a canvas file. */

@@ -22,12 +22,12 @@ extern char **environ;
 #define INSIDE "package/data"
 #define LOG "log"
 
-enum { TARBALL_MOST = 64 << 20 };
+enum { MAX_TARBALL = 64 << 20 };
 
 static const char tarball_sha512[] = "c8d3225c605e7923609bf3a70f8bff020d86090e3a56cde83aa1ada73b54a60b"
                                      "3732e18dce364c0c1d8299421378057676f23b161b96a411a4030fe4dd11a853";
 
-static const char other_way[] = "or give the four files with --from DIR";
+static const char other_way[] = "or give a folder that holds the four files";
 
 /* The reason that the program printed: the first line of its log with "err" in it or, if there is none, the first
  * line. */
@@ -78,7 +78,7 @@ static rws_status check_tarball(const char *folder, rws_error *err)
     uint8_t   *bytes;
     size_t     size;
     char      *path = rws_file_join(folder, TARBALL);
-    rws_status status = rws_file_read(path, TARBALL_MOST, &bytes, &size, err);
+    rws_status status = rws_file_read(path, MAX_TARBALL, &bytes, &size, err);
     free(path);
     if (status != RWS_OK) return status;
     char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA512, bytes, size);

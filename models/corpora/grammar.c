@@ -82,7 +82,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A piece is a number if g_ascii_strtod reads all of it, also "nan" and "inf", which are refused as probabilities later. */
+/* A piece is a number if g_ascii_strtod reads all of it, also "nan" and "inf", which are refused as probabilities
+ * later. */
 static bool piece_number(piece p, double *value)
 {
     char  copy[64];
@@ -607,7 +608,7 @@ void rws_grammar_log_p(const rws_grammar *g, double *log_p)
     for (int i = 0; i < g->n_productions; i++) log_p[i] = log(g->productions[i].p);
 }
 
-int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int room)
+int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int capacity)
 {
     int n = 0;
     for (;;) {
@@ -615,7 +616,7 @@ int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int 
         const size_t length = strcspn(text, " \t\r\n");
         if (length == 0) return n;
         RWS_CHECK(n < INT_MAX);
-        if (n < room) tokens[n] = rws_grammar_word(g, text, length);
+        if (n < capacity) tokens[n] = rws_grammar_word(g, text, length);
         n++;
         text += length;
     }

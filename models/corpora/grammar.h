@@ -98,7 +98,7 @@ bool rws_grammar_is_given(const rws_grammar *g);
 void rws_grammar_log_p(const rws_grammar *g, double *log_p);
 
 /* The tokens of a text of words separated by blanks; an unknown word becomes RWS_OOV. Returns the number of words, and
- * writes at most `room` tokens. */
-int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int room);
+ * writes at most `capacity` tokens. */
+int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int capacity);
 
 #endif

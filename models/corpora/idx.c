@@ -41,15 +41,15 @@ static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
         return true;
     }
     while (*got < n && !s->ended) {
-        const uInt in = at_most_uint(s->left), room = at_most_uint(n - *got);
+        const uInt in = at_most_uint(s->left), space = at_most_uint(n - *got);
         s->z.next_in = (Bytef *)s->at;
         s->z.avail_in = in;
         s->z.next_out = out + *got;
-        s->z.avail_out = room;
+        s->z.avail_out = space;
         const int how = inflate(&s->z, Z_NO_FLUSH);
         s->at += in - s->z.avail_in;
         s->left -= in - s->z.avail_in;
-        *got += room - s->z.avail_out;
+        *got += space - s->z.avail_out;
         if (how == Z_BUF_ERROR) return true; /* the input ends within the stream */
         s->starved = how == Z_MEM_ERROR;
         if (how != Z_OK && how != Z_STREAM_END) return false;
@@ -112,7 +112,7 @@ static rws_status read_values(source *s, const char *name, rws_idx *out, rws_err
                           got);
     if (!pull(s, &(uint8_t){0}, 1, &more)) return damaged(s, name, err);
     if (more > 0 || (s->left > 0 && (!s->packed || s->ended)))
-        return rws_refuse(err, name, 0, "goes on after the %zu bytes of values that it announces.", out->n_values);
+        return rws_refuse(err, name, 0, "continues after the %zu bytes of values that it announces.", out->n_values);
     if (s->packed && !s->ended) return rws_refuse(err, name, 0, "is cut short within the end of its gzip stream.");
     return RWS_OK;
 }

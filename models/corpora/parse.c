@@ -6,8 +6,8 @@
  *     first l of r over [i, j)  =  sum over m of  (first l - 1 of r over [i, m)) * (symbol l of r over [m, j))
  *
  * and as nothing derives the empty string, both factors are about shorter stretches. So stretches are filled from short
- * to long, in each of them first the steps and then the non-terminals. Non-terminals come in the grammar's unit_order, in
- * which B is computed before A if A -> B is a rule.
+ * to long, in each of them first the steps and then the non-terminals. Non-terminals come in the grammar's unit_order,
+ * in which B is computed before A if A -> B is a rule.
  *
  * The two kinds differ in what sum and product are: (log-sum-exp, +) and (+, *). Walks down the chart redo the same
  * terms: expected counts share out the expected number of uses among them, trees follow one of them.
@@ -272,7 +272,7 @@ static bool follow(double term, double *index)
 static rws_status write_tree(const rws_parse_chart *c, double index, rws_sequence *tree, rws_error *err)
 {
     const rws_grammar *g = c->g;
-    bool               room = true; /* whether memory sufficed so far */
+    bool               memory = true; /* whether memory sufficed so far */
     tree->n = 0;
 
     /* The stretches on the stack are disjoint, so there are at most n. */
@@ -280,7 +280,7 @@ static rws_status write_tree(const rws_parse_chart *c, double index, rws_sequenc
     int   n_todo = 0;
     if (!todo) return rws_no_memory(err, "a tree");
     todo[n_todo++] = (node){{.word = false, .id = g->start}, 0, c->n, index};
-    while (n_todo > 0 && room) {
+    while (n_todo > 0 && memory) {
         node at = todo[--n_todo];
         if (at.symbol.word) continue;
 
@@ -288,7 +288,7 @@ static rws_status write_tree(const rws_parse_chart *c, double index, rws_sequenc
         int       r = g->first[a];
         while (r < g->first[a + 1] && !follow(production_value(c, r, at.from, at.to), &at.index)) r++;
         RWS_CHECK(r < g->first[a + 1]);
-        room = rws_sequence_push(tree, r);
+        memory = rws_sequence_push(tree, r);
 
         /* From the last symbol to the first, so that the first ends up on top. */
         const rws_symbol *right = g->productions[r].right;
@@ -304,7 +304,7 @@ static rws_status write_tree(const rws_parse_chart *c, double index, rws_sequenc
         todo[n_todo++] = (node){right[0], at.from, at.to, at.index};
     }
     free(todo);
-    return room ? RWS_OK : rws_no_memory(err, "a tree");
+    return memory ? RWS_OK : rws_no_memory(err, "a tree");
 }
 
 /* ---- in one call */

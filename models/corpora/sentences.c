@@ -32,12 +32,12 @@ static rws_quoted beginning(const char *text, size_t length, size_t most)
 {
     size_t n = length < most ? length : most;
     while (n < length && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
-    return rws_quote_part(text, n, RWS_QUOTED_MAX);
+    return rws_quote_part(text, n, RWS_MAX_QUOTED);
 }
 
 /* The place of a mistake in an error sentence. */
 typedef struct {
-    char text[RWS_QUOTED_MAX + 40];
+    char text[RWS_MAX_QUOTED + 40];
 } place;
 
 /* The line of a file; with line 0, `name` is a text that a user typed and stands for itself. */
@@ -54,8 +54,8 @@ static place place_of(const char *name, int line)
 
 typedef enum { TAKEN, SKIPPED, WRONG } verdict;
 
-/* Writes the tokens of a line to tokens[*n] and after, and moves *n behind them; a skipped line leaves *n as it was. `name`
- * and `line` are those of place_of. */
+/* Writes the tokens of a line to tokens[*n] and after, and moves *n behind them; a skipped line leaves *n as it was.
+ * `name` and `line` are those of place_of. */
 static verdict read_line(const rws_grammar *g, const char *at, const char *end, const char *name, int line,
                          rws_unknown unknown, int max_words, int *tokens, int *n, rws_error *err)
 {

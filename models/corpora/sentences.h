@@ -59,8 +59,8 @@ void       rws_corpus_release(rws_corpus *c);
 /* Sentence i of 0 … n[split] - 1, and the number of its words. */
 const int *rws_corpus_sentence(const rws_corpus *c, rws_split split, int i, int *n_words);
 
-/* RWS_BAD_INPUT if the expected length of a sentence is infinite by the grammar's own probabilities, which it must have:
- * drawing sentences would need any amount of memory. */
+/* RWS_BAD_INPUT if the expected length of a sentence is infinite by the grammar's own probabilities, which it must
+ * have: drawing sentences would need any amount of memory. */
 rws_status rws_sentences_finite(const rws_grammar *g, rws_error *err) __attribute__((warn_unused_result));
 
 /* n sentences drawn by the grammar's own probabilities, as lines of text; *text is the caller's to free. RWS_BAD_INPUT

@@ -99,25 +99,25 @@ rws_cut rws_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps
     stack   todo;
     rws_cut cut = RWS_TREE_WHOLE;
     int     n_expanded = 0;
-    bool    room = true; /* whether memory sufficed so far */
+    bool    memory = true; /* whether memory sufficed so far */
     tree->n = 0;
     if (sentence) sentence->n = 0;
     stack_start(&todo, g);
-    while (todo.n > 0 && room) {
+    while (todo.n > 0 && memory) {
         const place at = todo.at[--todo.n];
         if (at.symbol.word) {
-            if (sentence) room = rws_sequence_push(sentence, at.symbol.id);
+            if (sentence) memory = rws_sequence_push(sentence, at.symbol.id);
         } else if (at.depth > caps.max_depth || n_expanded >= caps.max_nodes) {
             cut |= at.depth > caps.max_depth ? RWS_TREE_TOO_DEEP : RWS_TREE_TOO_LARGE;
-            room = rws_sequence_push(tree, RWS_LEAF) && (!sentence || rws_sequence_push(sentence, RWS_OOV));
+            memory = rws_sequence_push(tree, RWS_LEAF) && (!sentence || rws_sequence_push(sentence, RWS_OOV));
         } else {
             const int i = draw_production(g, log_p, at.symbol.id, random);
             n_expanded++;
-            room = rws_sequence_push(tree, i) && stack_expand(&todo, &g->productions[i], at.depth);
+            memory = rws_sequence_push(tree, i) && stack_expand(&todo, &g->productions[i], at.depth);
         }
     }
     stack_release(&todo);
-    return room ? cut : RWS_TREE_NO_MEMORY;
+    return memory ? cut : RWS_TREE_NO_MEMORY;
 }
 
 /* The production of the non-terminal that is next in the walk, checked to belong to it; NULL for a leaf. */
@@ -132,14 +132,14 @@ static const rws_production *next_production(const rws_grammar *g, const rws_seq
 
 /* ------------------------------------------------------------------------------------------------------------- text */
 
-static size_t put(char *text, size_t room, size_t at, const char *piece)
+static size_t put(char *text, size_t capacity, size_t at, const char *piece)
 {
     for (; *piece; piece++, at++)
-        if (at + 1 < room) text[at] = *piece;
+        if (at + 1 < capacity) text[at] = *piece;
     return at;
 }
 
-size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t room)
+size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity)
 {
     enum { CLOSE = -1 }; /* as the depth of a place: the bracket that ends a node */
     stack  todo;
@@ -150,23 +150,23 @@ size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text,
     while (todo.n > 0 && memory) {
         const place at = todo.at[--todo.n];
         if (at.depth == CLOSE) {
-            length = put(text, room, length, ")");
+            length = put(text, capacity, length, ")");
             continue;
         }
-        if (length > 0) length = put(text, room, length, " ");
+        if (length > 0) length = put(text, capacity, length, " ");
         if (at.symbol.word) {
-            length = put(text, room, length, g->terminals[at.symbol.id]);
+            length = put(text, capacity, length, g->terminals[at.symbol.id]);
             continue;
         }
         const rws_production *p = next_production(g, tree, &next, at.symbol.id);
-        if (p) length = put(text, room, length, "(");
-        length = put(text, room, length, g->nonterminals[at.symbol.id]);
+        if (p) length = put(text, capacity, length, "(");
+        length = put(text, capacity, length, g->nonterminals[at.symbol.id]);
         if (!p) continue;
         memory = stack_push(&todo, at.symbol, CLOSE) && stack_expand(&todo, p, at.depth);
     }
     stack_release(&todo);
     if (!memory) length = 0;
-    if (room > 0) text[length < room ? length : room - 1] = '\0';
+    if (capacity > 0) text[length < capacity ? length : capacity - 1] = '\0';
     return length;
 }
 

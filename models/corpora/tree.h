@@ -41,8 +41,8 @@ rws_cut rws_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps
                         rws_sequence *tree, rws_sequence *sentence);
 
 /* The tree as "(S (NP stars) (VP (V saw) (NP ears)))", an unexpanded non-terminal as its name. Writes like snprintf:
- * returns the length of the whole text, and writes at most room - 1 bytes of it; 0 without memory. */
-size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t room);
+ * returns the length of the whole text, and writes at most capacity - 1 bytes of it; 0 without memory. */
+size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity);
 
 /* The expected number of nodes of every non-terminal (n_nonterminals numbers) and the expected number of words, without
  * caps; all of them are infinite if the expected size of a tree is. Time n_nonterminals^3. RWS_NO_MEMORY is the only

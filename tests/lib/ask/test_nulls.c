@@ -109,7 +109,7 @@ static void trainers_refuse_null(void **unused)
     REFUSED(rws_trainer_resume(NULL, NULL, NULL, &out, &err));
     REFUSED(rws_trainer_resume("nowhere", NULL, NULL, NULL, &err));
     REFUSED(rws_trainer_resume("nowhere", NULL, NULL, &out, &err));
-    HOLDS(strcmp(rws_trainer_remarks(NULL), "") == 0);
+    HOLDS(strcmp(rws_trainer_warnings(NULL), "") == 0);
     REFUSED(rws_trainer_train(NULL, NULL, &err));
     HOLDS(rws_trainer_train(t, NULL, NULL) == RWS_OK);
     REFUSED(rws_trainer_ask(NULL, &(rws_question){0}, &answers, &err));

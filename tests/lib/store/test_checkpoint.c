@@ -61,8 +61,8 @@ static void create_takes_nothing_over(void **state)
     assert_int_equal(mkdir(in_folder("run"), 0777), 0);
     for (int i = 0; i < 3; i++) {
         spill(files[i], "precious", 8);
-        create_refused(t, run_path, i < 2 ? "--resume" : "metrics.sqlite");
-        create_refused(t, run_path, "--out");
+        create_refused(t, run_path, i < 2 ? "resume it" : "metrics.sqlite");
+        create_refused(t, run_path, "another folder");
         size_t size;
         char  *bytes = slurp(files[i], &size);
         assert_string_equal(bytes, "precious");
@@ -108,7 +108,7 @@ static void create_replaces_a_run_in_vain(void **state)
     assert_int_equal(read.particles, 7);
     must(record(f, 1, 5, &err), &err); /* measures without a checkpoint: killed in between */
     must(rws_folder_fail(f, 1, "It broke.", &err), &err);
-    create_refused(t, run_path, "--resume");
+    create_refused(t, run_path, "resume it");
     must(rws_folder_restart(f, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
     assert_string_equal(ask("SELECT count(*) FROM metrics"), "0");

@@ -41,7 +41,7 @@ static struct {
     rws_error  error;
     uint64_t   digest; /* of the whole folder after training; 0 if it could not be read */
     char       call[16];
-    char       remarks[600];
+    char       warnings[600];
 } * outcome;
 
 static char        top[64], run_path[96];
@@ -114,7 +114,7 @@ static rws_status train(uint64_t iterations, rws_error *err)
     const rws_config longer = {.iterations = iterations == ITERATIONS ? 0 : iterations};
     rws_status       status =
         begun ? rws_trainer_resume(run_path, &longer, NULL, &t, err) : rws_trainer_new(&c, NULL, &t, err);
-    if (status == RWS_OK && begun) snprintf(outcome->remarks, sizeof outcome->remarks, "%s", rws_trainer_remarks(t));
+    if (status == RWS_OK && begun) snprintf(outcome->warnings, sizeof outcome->warnings, "%s", rws_trainer_warnings(t));
     if (status == RWS_OK && !begun) status = rws_trainer_keep(t, run_path, err);
     if (status == RWS_OK) status = rws_trainer_train(t, &(rws_watch){.save_every = -1}, err);
     rws_trainer_free(t);
@@ -187,7 +187,7 @@ static void judge(const char *what, int signal, uint64_t right, bool may_refuse)
         complain(what, "leaves temporary files");
     } else if (outcome->digest == right) {
         n_same++;
-    } else if (may_refuse && outcome->remarks[0]) {
+    } else if (may_refuse && outcome->warnings[0]) {
         n_said++;
     } else {
         complain(what, "other bits, or other measures");

@@ -137,7 +137,7 @@ static rws_status save(const void *context, double *result, rws_error *err)
     for (int i = 0; i < 2 && !whole; i++) {
         why.text[0] = '\0';
         if (rws_trainer_resume(path_of(s->name), NULL, s->model, &again, &why) == RWS_OK)
-            snprintf(why.text, sizeof why.text, "%s", rws_trainer_remarks(again));
+            snprintf(why.text, sizeof why.text, "%s", rws_trainer_warnings(again));
         whole = again && !why.text[0];
         rws_trainer_free(again);
         again = NULL;

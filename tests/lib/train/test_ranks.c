@@ -218,7 +218,7 @@ static void too_many_cuts_are_refused(void **state)
     rws_error        err = {""};
     const rws_config c = {.model = "gmm", .particles = 4, .particle_shards = 5};
     assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
-    assert_sentence(&err, "--particle-shards");
+    assert_sentence(&err, "`particle_shards` is at most");
 }
 
 /* ---- alone */

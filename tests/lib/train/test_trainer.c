@@ -136,9 +136,9 @@ static void what_cannot_be_is_refused(void **state)
         {{.model = "gmm", .lr = "fast"}, "fast"},
         {{.model = "gmm", .particles = -1}, "particles"},
         {{.model = "gmm", .method = "vimco", .particles = 1}, "at least 2 particles"},
-        {{.model = "gmm", .n_test = -1}, "--eval-data"},
-        {{.model = "gmm", .iterations = UINT64_MAX}, "--iterations"}, /* config.json could not be read again */
-        {{.model = "gmm", .eval_every = UINT64_MAX}, "--eval-every"},
+        {{.model = "gmm", .n_test = -1}, "`n_test` must be between"},
+        {{.model = "gmm", .iterations = UINT64_MAX}, "`iterations`"}, /* config.json could not be read again */
+        {{.model = "gmm", .eval_every = UINT64_MAX}, "`eval_every`"},
         {{.model = "gmm", .n_set = 1}, "Setting 0 of the configuration is NULL"},
         {{.model = "gmm", .n_set = 65}, "at most 64 settings"},
         {{.model = "gmm", .set = {"colour=red"}, .n_set = 1}, "colour"},
@@ -204,7 +204,7 @@ static void tables_of_a_model_are_checked(void **state)
         {{{"k", "nan", 0, 10, "nan"}}, "has the default nan, which is no number"},
         {{{"k", "1", 10, 0, "turned"}}, "has 10 as its least value and 0 as its greatest."},
         {{{"k", NULL, 0, 10, "none"}}, "has no default (NULL)."},
-        {{{"k=", "1", 0, 10, "equals"}}, "has a name that --set cannot give."},
+        {{{"k=", "1", 0, 10, "equals"}}, "has a name that `set` cannot give."},
         {{{"k", "1", 0, 10, "one"}, {"k", "text", 0, 0, "two"}}, "Two settings of the model toy are called \"k\"."},
     };
     static const struct {

@@ -1,4 +1,4 @@
-#include "figure/room.h"
+#include "figure/memory.h"
 
 #include "base/error.h"
 
@@ -47,7 +47,7 @@ static bool has_threads(void)
     return n == THREADS;
 }
 
-rws_status rws_figure_room(rws_error *err)
+rws_status rws_figure_check_memory(rws_error *err)
 {
     static bool found; /* any thread may set it: it only becomes true */
     if (__atomic_load_n(&found, __ATOMIC_RELAXED)) return RWS_OK;

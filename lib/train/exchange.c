@@ -1,12 +1,13 @@
-/* mail.c - messages between ranks about slices of the parameters (slices.h).
+/* exchange.c - messages between ranks about slices of the parameters (slices.h).
  *
- * The ranks that do not own a slice compute what their shards add to it, send that and go on with the next slice while
- * the message is under way; their own slices come last, when most messages are there.
+ * The ranks that do not own a slice compute what their shards add to it, send that and continue with the next slice
+ * while the message is under way; their own slices come last, when most messages are there.
  *
- *     rank 1   slices of rank 2, of rank 0: products -> send          own slices: products, receive, add, step, send back
+ *     rank 1   slices of rank 2, of rank 0: products -> send          own slices: products, receive, add, step, send
+ *     back
  *     rank 2   slices of rank 0, of rank 1: products -> send          own slices: …
  *
- * Every message ends with a number (rws_word) that is not 0 if a rank could not add up or step the slice.
+ * Every message ends with a number (rws_message_status) that is not 0 if a rank could not add up or step the slice.
  *
  * Messages between machines go by MPI. Ranks of one machine see each other's outgoing messages in shared memory
  * (rws_comm_share): a message is written once, and a mark beside it says for which update. No message is written over
@@ -25,11 +26,11 @@ typedef struct {
 } posting;
 
 /* Messages about a slice. */
-struct rws_mail {
+struct rws_exchange {
     posting      *posting;  /* of this rank, in shared memory: where `out` and `values` are */
     float        *out;      /* the forest of this rank's shards and of those that others brought, for the parent; NULL:
                                there is no shard, or no parent */
-    float        *values;   /* new values of the slice, and one number more: an rws_word */
+    float        *values;   /* new values of the slice, and one number more: an rws_message_status */
     float       **in;       /* by source: its forest; NULL for this rank and for a source without shards */
     rws_transfer *incoming; /* by source: the transfer of its forest; -1 if the source shares its memory */
     rws_transfer *leaving;  /* by source: the transfer of `values` to it */
@@ -49,7 +50,8 @@ static void range_of_source(const rws_trainer *t, const rws_route *route, int k,
     rws_ranks_range(r->size, rws_ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
 }
 
-/* The length, in numbers, of a message with the sums of shards first … end - 1, and the word; 0 if there are no shards. */
+/* The length, in numbers, of a message with the sums of shards first … end - 1, and the word; 0 if there are no shards.
+ * */
 static size_t numbers_of(const rws_param_slice *s, int first, int end)
 {
     return first < end ? (size_t)rws_forest_of(first, end).n * rws_param_slice_size(s) + 1 : 0;
@@ -91,9 +93,9 @@ static float *values_of(const rws_trainer *t, int rank, int index)
     return (float *)(void *)(t->shared.of[rank] + posting_of(t, rank, index)->values);
 }
 
-static bool mail_new(rws_trainer *t, rws_param_slice *s)
+static bool exchange_new(rws_trainer *t, rws_param_slice *s)
 {
-    rws_mail *m = s->mail = calloc(1, sizeof *m);
+    rws_exchange *m = s->exchange = calloc(1, sizeof *m);
     if (!m || !(m->route = malloc(sizeof *m->route + (size_t)t->ranks.size * sizeof(int)))) return false;
     rws_ranks_route(&t->ranks, s->owner, t->few_params, m->route);
     m->in = calloc((size_t)m->route->n, sizeof *m->in);
@@ -103,10 +105,10 @@ static bool mail_new(rws_trainer *t, rws_param_slice *s)
 }
 
 /* Messages that come by MPI need a place of their own; those of ranks that share memory stay where they are. */
-static bool mail_places(rws_trainer *t, int index)
+static bool exchange_places(rws_trainer *t, int index)
 {
     rws_param_slice *s = &t->slices[index];
-    rws_mail        *m = s->mail;
+    rws_exchange    *m = s->exchange;
     m->posting = posting_of(t, t->ranks.rank, index);
     m->values = values_of(t, t->ranks.rank, index);
     m->out = numbers_out(t, s, m->route) ? sums_of(t, t->ranks.rank, index) : NULL;
@@ -120,7 +122,7 @@ static bool mail_places(rws_trainer *t, int index)
     return true;
 }
 
-/* Makes room for a message of so many numbers at the end of a block; returns where the message begins, in bytes. */
+/* Appends a message of so many numbers to a block; returns where the message begins, in bytes. */
 static size_t append(size_t *bytes, size_t numbers)
 {
     const size_t at = *bytes;
@@ -136,9 +138,9 @@ rws_status rws_slices_share(rws_trainer *t, rws_error *err)
     bool     memory = plan != NULL;
     for (int i = 0; i < t->n_slices && memory; i++) {
         const rws_param_slice *s = &t->slices[i];
-        memory = mail_new(t, &t->slices[i]);
+        memory = exchange_new(t, &t->slices[i]);
         if (!memory) break;
-        plan[i] = (posting){.sums = append(&bytes, numbers_out(t, s, s->mail->route))};
+        plan[i] = (posting){.sums = append(&bytes, numbers_out(t, s, s->exchange->route))};
         plan[i].values = append(&bytes, rws_param_slice_size(s) + 1);
     }
     rws_status status = rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
@@ -147,13 +149,13 @@ rws_status rws_slices_share(rws_trainer *t, rws_error *err)
     free(plan);
     RWS_TRY(status);
     RWS_TRY(rws_trainer_agree(t, RWS_OK, err)); /* all ranks have written their plans */
-    for (int i = 0; i < t->n_slices && memory; i++) memory = mail_places(t, i);
+    for (int i = 0; i < t->n_slices && memory; i++) memory = exchange_places(t, i);
     return rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
 }
 
-static void mail_free(rws_trainer *t, int index)
+static void exchange_free(rws_trainer *t, int index)
 {
-    rws_mail *m = t->slices[index].mail;
+    rws_exchange *m = t->slices[index].exchange;
     if (!m) return;
     for (int k = 0; m->route && m->in && k < m->route->n; k++)
         if (t->shared.of && !posting_of(t, m->route->source[k], index)) free(m->in[k]);
@@ -161,19 +163,19 @@ static void mail_free(rws_trainer *t, int index)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
 }
 
-void rws_mail_free(rws_trainer *t)
+void rws_exchange_free(rws_trainer *t)
 {
     if (!t->ranks.comm || rws_rank_lost() >= 0) return;
-    for (int i = 0; i < t->n_slices; i++) mail_free(t, i);
+    for (int i = 0; i < t->n_slices; i++) exchange_free(t, i);
     rws_comm_unshare(t->ranks.comm, &t->shared);
 }
 
 /* ---- the messages of an update */
 
-rws_status rws_mail_expect(rws_trainer *t, int index, rws_error *err)
+rws_status rws_exchange_expect(rws_trainer *t, int index, rws_error *err)
 {
     const rws_param_slice *slice = &t->slices[index];
-    rws_mail              *m = slice->mail;
+    rws_exchange          *m = slice->exchange;
     m->sending = m->coming = -1;
     for (int k = 0; k < m->route->n; k++) m->incoming[k] = m->leaving[k] = -1;
     for (int k = 0; k < m->route->n; k++) {
@@ -191,7 +193,7 @@ rws_status rws_mail_expect(rws_trainer *t, int index, rws_error *err)
 static rws_status pass_on(rws_trainer *t, int index, rws_error *err)
 {
     const rws_param_slice *slice = &t->slices[index];
-    rws_mail              *m = slice->mail;
+    rws_exchange          *m = slice->exchange;
     const size_t           bytes = (rws_param_slice_size(slice) + 1) * sizeof(float);
     int                    n_near = 0;
     for (int k = 0; k < m->route->n; k++)
@@ -208,17 +210,17 @@ static rws_status pass_on(rws_trainer *t, int index, rws_error *err)
 /* Waits for the sums of source k. */
 static rws_status wait_for_sums(rws_trainer *t, int index, int k, rws_error *err)
 {
-    rws_mail      *m = t->slices[index].mail;
+    rws_exchange  *m = t->slices[index].exchange;
     const posting *near = posting_of(t, m->route->source[k], index);
     if (near) return rws_comm_await(t->ranks.comm, &near->sums_of, t->n_updates, err);
     return rws_comm_wait(t->ranks.comm, &m->incoming[k], 1, err);
 }
 
-rws_status rws_mail_collect(rws_trainer *t, int index, const rws_forest *own, rws_forest *all, rws_word *word,
-                            rws_error *err)
+rws_status rws_exchange_collect(rws_trainer *t, int index, const rws_forest *own, rws_forest *all,
+                                rws_message_status *word, rws_error *err)
 {
-    rws_mail    *m = t->slices[index].mail;
-    const size_t n = rws_param_slice_size(&t->slices[index]);
+    rws_exchange *m = t->slices[index].exchange;
+    const size_t  n = rws_param_slice_size(&t->slices[index]);
     for (int k = 0; k < m->route->n; k++) {
         rws_forest brought = *own;
         if (m->route->source[k] != t->ranks.rank) {
@@ -228,17 +230,18 @@ rws_status rws_mail_collect(rws_trainer *t, int index, const rws_forest *own, rw
             range_of_source(t, m->route, k, &first, &end);
             brought = rws_forest_of(first, end);
             for (int i = 0; i < brought.n; i++) brought.list[i].sum = m->in[k] + (size_t)i * n;
-            if (m->in[k][(size_t)brought.n * n] != RWS_WORD_WELL) *word = RWS_WORD_SHORT;
+            if (m->in[k][(size_t)brought.n * n] != RWS_MESSAGE_OK) *word = RWS_MESSAGE_NO_MEMORY;
         }
         for (int i = 0; i < brought.n; i++) rws_forest_add(all, brought.list[i], n);
     }
     return RWS_OK;
 }
 
-rws_status rws_mail_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_word word, rws_error *err)
+rws_status rws_exchange_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_message_status word,
+                                  rws_error *err)
 {
-    rws_mail    *m = t->slices[index].mail;
-    const size_t n = rws_param_slice_size(&t->slices[index]), bytes = ((size_t)all->n * n + 1) * sizeof(float);
+    rws_exchange *m = t->slices[index].exchange;
+    const size_t  n = rws_param_slice_size(&t->slices[index]), bytes = ((size_t)all->n * n + 1) * sizeof(float);
     if (!m->out) return RWS_OK; /* there are more ranks than shards */
     for (int i = 0; i < all->n; i++) {
         if (all->list[i].sum) memcpy(m->out + (size_t)i * n, all->list[i].sum, n * sizeof(float));
@@ -251,18 +254,18 @@ rws_status rws_mail_send_sums(rws_trainer *t, int index, const rws_forest *all, 
     return RWS_OK;
 }
 
-rws_status rws_mail_give(rws_trainer *t, int index, const float *values, rws_word word, rws_error *err)
+rws_status rws_exchange_give(rws_trainer *t, int index, const float *values, rws_message_status word, rws_error *err)
 {
-    rws_mail    *m = t->slices[index].mail;
-    const size_t n = rws_param_slice_size(&t->slices[index]);
+    rws_exchange *m = t->slices[index].exchange;
+    const size_t  n = rws_param_slice_size(&t->slices[index]);
     memcpy(m->values, values, n * sizeof(float));
     m->values[n] = (float)word;
     return pass_on(t, index, err);
 }
 
-rws_status rws_mail_take(rws_trainer *t, int index, float *values, rws_word *word, rws_error *err)
+rws_status rws_exchange_take(rws_trainer *t, int index, float *values, rws_message_status *word, rws_error *err)
 {
-    rws_mail      *m = t->slices[index].mail;
+    rws_exchange  *m = t->slices[index].exchange;
     const int      parent = m->route->parent;
     const size_t   n = rws_param_slice_size(&t->slices[index]);
     const posting *near = posting_of(t, parent, index);
@@ -271,14 +274,14 @@ rws_status rws_mail_take(rws_trainer *t, int index, float *values, rws_word *wor
     else RWS_TRY(rws_comm_wait(t->ranks.comm, &m->coming, 1, err));
     if (near && m->route->n > 1) memcpy(m->values, brought, (n + 1) * sizeof(float));
     RWS_TRY(pass_on(t, index, err));
-    *word = (rws_word)brought[n];
-    if (*word == RWS_WORD_WELL) memcpy(values, brought, n * sizeof(float));
+    *word = (rws_message_status)brought[n];
+    if (*word == RWS_MESSAGE_OK) memcpy(values, brought, n * sizeof(float));
     return RWS_OK;
 }
 
-rws_status rws_mail_wait(rws_trainer *t, int index, rws_error *err)
+rws_status rws_exchange_wait(rws_trainer *t, int index, rws_error *err)
 {
-    rws_mail *m = t->slices[index].mail;
+    rws_exchange *m = t->slices[index].exchange;
     RWS_TRY(rws_comm_wait(t->ranks.comm, &m->sending, 1, err));
     return rws_comm_wait(t->ranks.comm, m->leaving, m->route->n, err);
 }

@@ -1,5 +1,5 @@
-/* spread.c - how much the gradient varies at the present parameters: its standard deviation and its signal-to-noise ratio,
- * from several draws of it on the test data. */
+/* gradient_noise.c - how much the gradient varies at the present parameters: its standard deviation and its
+ * signal-to-noise ratio, from several draws of it on the test data. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_e
 {
     const size_t size = t->program.setup.params.size;
     for (uint64_t i = 0; i < (uint64_t)draws_of(t); i++) {
-        RWS_TRY(rws_trainer_go_on_together(t, err));
+        RWS_TRY(rws_trainer_check_stop_together(t, err));
         RWS_TRY(rws_trainer_gradient(t, RWS_TEST, i, gradient, size, err));
         for (size_t k = 0; k < size; k++) {
             const double g = (double)gradient[k];
@@ -27,8 +27,8 @@ static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_e
     return RWS_OK;
 }
 
-/* *std: the mean of the standard deviation over the numbers of a group. *snr: the mean of |mean|, divided by *std. A mean of
- * the ratios of single numbers would be dominated by the few numbers that hardly vary. */
+/* *std: the mean of the standard deviation over the numbers of a group. *snr: the mean of |mean|, divided by *std. A
+ * mean of the ratios of single numbers would be dominated by the few numbers that hardly vary. */
 static void summarise(const rws_params *p, const double *sums, int draws, rws_group group, double *std, double *snr)
 {
     const size_t first = p->first[group], end = p->first[group + 1];
@@ -52,7 +52,7 @@ static double reference_share(const rws_params *p)
     return (double)(p->first[RWS_PHI + 1] - p->first[RWS_PHI]) / leading;
 }
 
-rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err)
+rws_status rws_trainer_gradient_noise(rws_trainer *t, rws_gradient_noise *out, rws_error *err)
 {
     const rws_params *p = &t->program.setup.params;
     float            *gradient = malloc(p->size * sizeof *gradient);
