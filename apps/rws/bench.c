@@ -44,7 +44,7 @@ typedef struct {
     chunk    best;
     double   median; /* seconds per iteration */
     int      repeats;
-    uint64_t needed;                  /* rows that the iterations of a repeat need */
+    uint64_t needed, history; /* rows that the iterations of a repeat need; and if a row were kept for a history */
     uint64_t allocations, iterations; /* of all repeats */
     double   peak_rss, machine_gflops;
 } result;
@@ -173,6 +173,7 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     RWS_TRY(time_chunk(t, iterations, &counted, err));
     rws_trainer_count_rows(t, false);
     out->needed = counted.stats.needed;
+    out->history = counted.stats.history;
     return RWS_OK;
 }
 
@@ -221,7 +222,11 @@ static rws_status add_ranks(result *r, rws_error *err)
             sum.best.comm.seconds += all[i].best.comm.seconds;
             sum.best.comm.bytes += all[i].best.comm.bytes;
             sum.best.comm.messages += all[i].best.comm.messages;
+            sum.best.stats.nodes += all[i].best.stats.nodes;
+            sum.best.stats.paths += all[i].best.stats.paths;
+            sum.best.stats.operations += all[i].best.stats.operations;
             sum.needed += all[i].needed;
+            sum.history += all[i].history;
             sum.allocations += all[i].allocations;
             sum.peak_rss += all[i].peak_rss;
             sum.machine_gflops += all[i].machine_gflops;
@@ -258,7 +263,7 @@ static void report(const rws_trainer *t, const result *r, bool json)
     const rws_config *c = rws_trainer_config(t);
     const chunk      *best = &r->best;
     const double      n = (double)best->iterations;
-    line              lines[19] = {
+    line              lines[23] = {
                      {"us_per_iteration", 1e6 * seconds_each(best), false},
                      {"us_per_iteration_median", 1e6 * r->median, false},
                      {"iterations", n, true},
@@ -269,17 +274,21 @@ static void report(const rws_trainer *t, const result *r, bool json)
                      {"peak_rss_mb", r->peak_rss, false},
                      {"rows_per_iteration", (double)best->stats.rows / n, false},
                      {"rows_needed_per_iteration", (double)r->needed / n, false},
+                     {"rows_by_history_per_iteration", (double)r->history / n, false},
+                     {"paths_per_iteration", (double)best->stats.paths / n, false},
+                     {"library_calls_per_iteration", (double)best->stats.operations / n, false},
+                     {"nodes_per_iteration", (double)best->stats.nodes / n, false},
                      {"particles_per_iteration", (double)best->stats.particles / n, false},
                      {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
                      {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
                      {"machine_gflops", r->machine_gflops, false},
                      {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
     };
-    const int n_lines = 15 + lines_of_ranks(t, best, lines + 15);
+    const int n_lines = 19 + lines_of_ranks(t, best, lines + 19);
     if (!json) {
-        printf("%-27s %s\n%-27s %s\n", "model", rws_trainer_model(t)->name, "method", c->method);
+        printf("%-29s %s\n%-29s %s\n", "model", rws_trainer_model(t)->name, "method", c->method);
         for (int i = 0; i < n_lines; i++)
-            printf(lines[i].whole ? "%-27s %.0f\n" : "%-27s %.5g\n", lines[i].name, lines[i].value);
+            printf(lines[i].whole ? "%-29s %.0f\n" : "%-29s %.5g\n", lines[i].name, lines[i].value);
         return;
     }
     json_t *o = json_pack("{s:s,s:s}", "model", rws_trainer_model(t)->name, "method", c->method);

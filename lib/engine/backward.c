@@ -54,6 +54,21 @@ static void list_live(rws_engine *e, level *l, const uint8_t *alive)
     if (n < l->n_rows) l->live = live, l->position = position;
 }
 
+/* A row of a projection is live if one of the rows that it stands for is. Its node may read other nodes at the row that `up`
+ * leads to, so that is live, too. */
+static void projections_alive(rws_engine *e, uint8_t **alive, uint32_t home)
+{
+    for (uint32_t id = e->levels[home].dependence; id; id = e->dependences[id].next) {
+        const uint32_t at = e->dependences[id].rows;
+        if (at == NONE || at == home) continue;
+        level *l = &e->levels[at];
+        alive[at] = RWS_NEW0(&e->arena, uint8_t, l->n_rows);
+        for (uint32_t row = 0; row < e->levels[home].n_rows; row++) alive[at][l->place[row]] |= alive[home][row];
+        for (uint32_t row = 0; row < l->n_rows; row++) alive[home][l->up[row]] |= alive[at][row];
+        list_live(e, l, alive[at]);
+    }
+}
+
 /* A row of a narrowed level is live if a live row of a level that reads it stands on it. Readers that are narrowed
  * levels themselves come first; they are beside a lower level, or have fewer rows. */
 static const uint8_t *narrowed_alive(rws_engine *e, uint8_t **alive, uint32_t at)
@@ -93,6 +108,7 @@ static void find_live(rws_engine *e)
         for (uint32_t i = e->n_levels; i-- > 0;) {
             level *l = &e->levels[i];
             if (l->place) continue;
+            projections_alive(e, alive, i);
             for (uint32_t row = 0; row < l->n_rows && l->parent != NONE; row++)
                 if (alive[i][row]) alive[l->parent][l->up[row]] = 1;
             list_live(e, l, alive[i]);
@@ -152,7 +168,7 @@ static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, un
     const level   *from = &e->levels[at];
     const uint32_t part = rws_node_part(e, id, at);
     if (part == NONE) {
-        const uint32_t *map = rws_level_map(e, at, n->level);
+        const uint32_t *map = rws_level_map(e, at, n->all);
         for (uint32_t i = 0; i < from->n_live; i++) {
             const uint32_t row = live_row(from, i);
             *row_gradient(e, id, map ? map[row] : row, gradient) += (float)coef[row];
@@ -241,7 +257,7 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
             const bool      one = part != NONE;
             float          *to = one ? rws_node_gradient(e, part, gradient) : NULL;
             const level    *its = one ? &e->levels[e->nodes[part].rows] : NULL;
-            const uint32_t *map = rws_level_map(e, n->rows, one ? e->nodes[part].rows : source->level);
+            const uint32_t *map = rws_level_map(e, n->rows, one ? e->nodes[part].rows : source->all);
             for (uint32_t r = 0; r < rows; r++) {
                 const uint32_t at = live_row(mine, r), row = map ? map[at] : at;
                 float *restrict sum =

@@ -57,9 +57,15 @@ static uint64_t *bits_of(rws_engine *e, uint32_t at)
 
 /* ---- narrowed levels */
 
+/* The level of the tree that a projection is beside; of another level, itself. */
+static uint32_t home(const rws_engine *e, uint32_t at)
+{
+    return e->levels[at].projected ? e->levels[at].parent : at;
+}
+
 static bool covers(const rws_engine *e, uint32_t from, uint32_t ancestor)
 {
-    return ancestor == ROOT || e->levels[from].cover <= ancestor; /* ancestors have smaller numbers */
+    return ancestor == ROOT || e->levels[from].cover <= home(e, ancestor); /* ancestors have smaller numbers */
 }
 
 /* Whether to compute only n of all rows. Derivatives need what forward saved, which exists only for rows that were
@@ -128,7 +134,8 @@ static uint32_t new_image(rws_engine *e, uint32_t from, uint32_t at)
     if (!worthwhile(e, n, all)) return at;
     const uint32_t to = narrowed_new(e, at, bits, n);
     add_reader(e, to, from);
-    if (n == e->levels[from].n_rows) rws_level_note_map(e, from, to, NULL); /* row i stands on row i */
+    if (n == e->levels[from].n_rows && !e->levels[at].projected) /* in the same order, so row i stands on row i */
+        rws_level_note_map(e, from, to, NULL);
     return to;
 }
 
@@ -162,24 +169,24 @@ static void mix(rws_engine *e, mixture *m, uint32_t from, uint32_t at)
 {
     const uint32_t cover = e->levels[from].cover;
     reader        *r = RWS_NEW(&e->arena, reader, 1);
-    *r = (reader){cover > at ? cover : at, m->readers};
+    *r = (reader){cover > home(e, at) ? cover : at, m->readers};
     m->readers = r;
     add_image(e, r->level, at, m->rows);
 }
 
 static void join(rws_engine *e, node *n, uint32_t from)
 {
-    if (covers(e, from, n->level)) {
-        n->asker = n->level;
+    if (covers(e, from, n->all)) {
+        n->asker = n->all;
         return;
     }
     if (!(n->asker & MIXED)) {
         const uint32_t first = n->asker;
-        *RWS_PUSH(e, e->mixtures, e->n_mixtures, e->mixture_capacity) = (mixture){bits_of(e, n->level), NULL};
+        *RWS_PUSH(e, e->mixtures, e->n_mixtures, e->mixture_capacity) = (mixture){bits_of(e, n->all), NULL};
         n->asker = MIXED | (e->n_mixtures - 1);
-        mix(e, &e->mixtures[e->n_mixtures - 1], first, n->level);
+        mix(e, &e->mixtures[e->n_mixtures - 1], first, n->all);
     }
-    mix(e, &e->mixtures[n->asker & ~MIXED], from, n->level);
+    mix(e, &e->mixtures[n->asker & ~MIXED], from, n->all);
 }
 
 static void grow_asked(rws_engine *e, uint32_t word)
@@ -194,12 +201,13 @@ static void grow_asked(rws_engine *e, uint32_t word)
 static void demand(rws_engine *e, uint32_t id, uint32_t from)
 {
     node *n = &e->nodes[id];
-    if (n->state == DONE && (n->rows == n->level || !n->op)) return;
+    if (n->state == DONE && (n->rows == n->all || !n->op)) return;
     if (n->asker == from) return;
     if (n->asker != NONE) {
-        if (n->asker & MIXED || !covers(e, n->asker, n->level)) join(e, n, from);
+        if (n->asker & MIXED || !covers(e, n->asker, n->all)) join(e, n, from);
         return;
     }
+    if (n->needs && n->state == WAITING) n->all = rws_dependence_rows(e, n->needs);
     const uint32_t word = id / 64;
     n->asker = from;
     if (word >= e->asked_capacity) grow_asked(e, word);
@@ -218,7 +226,7 @@ void rws_ask(rws_engine *e, uint32_t id, uint32_t from)
  * have. */
 static uint32_t take_away(const rws_engine *e, uint32_t id, uint64_t *bits)
 {
-    uint32_t n_left = e->levels[e->nodes[id].level].n_rows;
+    uint32_t n_left = e->levels[e->nodes[id].all].n_rows;
     for (uint32_t p = id; p; p = e->nodes[p].more) {
         const level *l = &e->levels[e->nodes[p].rows];
         for (uint32_t i = 0; i < l->n_rows; i++) bits[l->up[i] / 64] &= ~((uint64_t)1 << l->up[i] % 64);
@@ -237,7 +245,7 @@ static uint32_t n_parts(const rws_engine *e, uint32_t id)
 /* A new part of node id, which has some rows already, for the other rows that are asked for. NONE: no row is missing. */
 static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
 {
-    const uint32_t at = e->nodes[id].level, all = e->levels[at].n_rows;
+    const uint32_t at = e->nodes[id].all, all = e->levels[at].n_rows;
     mixture        m = {NULL, NULL};
     if (asker & MIXED) m = e->mixtures[asker & ~MIXED];
     else {
@@ -265,7 +273,7 @@ static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
 /* Lists a node that was asked for, unless it has the rows, and asks for its inputs. */
 static void visit(rws_engine *e, uint32_t id)
 {
-    const uint32_t asker = e->nodes[id].asker, at = e->nodes[id].level;
+    const uint32_t asker = e->nodes[id].asker, at = e->nodes[id].all;
     uint32_t       part = id;
     e->nodes[id].asker = NONE;
     if (e->nodes[id].state == DONE) {
@@ -279,8 +287,13 @@ static void visit(rws_engine *e, uint32_t id)
     e->nodes[id].state = e->nodes[part].state = NEEDED;
     *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = part;
     const node *n = &e->nodes[part];
-    for (int s = 0; s < n->n_in; s++)
+    const bool  some = e->levels[at].projected && n->rows != at;
+    for (int s = 0; s < n->n_in; s++) {
+        const node *m = &e->nodes[n->in[s]];
         if (n->in[s]) demand(e, n->in[s], n->rows);
+        if (some && m->needs && m->all == m->level)
+            demand(e, n->in[s], m->level); /* not only the rows that `up` leads to */
+    }
 }
 
 static void forget(rws_engine *e)
@@ -319,7 +332,7 @@ uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row)
     for (; *id; *id = e->nodes[*id].more) {
         const node  *n = &e->nodes[*id];
         const level *l = &e->levels[n->rows];
-        if (n->rows == n->level) return row;
+        if (n->rows == n->all) return row;
         if (l->place[row] != NONE && n->value) return l->place[row];
     }
     return NONE;
@@ -328,8 +341,8 @@ uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row)
 bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from)
 {
     const node *n = &e->nodes[id];
-    if (n->state != DONE || n->rows == n->level) return n->state == DONE;
-    const uint32_t *map = rws_level_map(e, from, n->level);
+    if (n->state != DONE || n->rows == n->all) return n->state == DONE;
+    const uint32_t *map = rws_level_map(e, from, n->all);
     for (uint32_t i = 0; i < e->levels[from].n_rows; i++) {
         uint32_t part = id;
         if (rws_node_row(e, &part, map ? map[i] : i) == NONE) return false;
@@ -339,7 +352,7 @@ bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from)
 
 uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from)
 {
-    const uint32_t *map = rws_level_map(e, from, e->nodes[id].level);
+    const uint32_t *map = rws_level_map(e, from, e->nodes[id].all);
     uint32_t        part = id;
     rws_node_row(e, &part, map ? map[0] : 0);
     const uint32_t *place = e->levels[e->nodes[part].rows].place;
@@ -351,7 +364,7 @@ uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from)
 reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from)
 {
     const node     *first = &e->nodes[id];
-    const uint32_t *map = rws_level_map(e, from, first->level), n = e->levels[from].n_rows;
+    const uint32_t *map = rws_level_map(e, from, first->all), n = e->levels[from].n_rows;
     const bool      known = node_exp(first);
     const size_t    dim = (size_t)first->dim;
     float          *value = RWS_NEW(&e->arena, float, n *dim), *exp = known ? RWS_NEW(&e->arena, float, n *dim) : NULL;
@@ -368,32 +381,43 @@ reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from)
 
 static uint64_t *needed_rows(rws_engine *e, uint64_t **needed, uint32_t id)
 {
-    if (!needed[id]) needed[id] = bits_of(e, e->nodes[id].level);
+    if (!needed[id]) needed[id] = bits_of(e, e->nodes[id].all);
     return needed[id];
 }
 
 /* Adds the rows that node n, of which `rows` are needed, needs of an input at level `in`. */
 static void add_needed(rws_engine *e, const node *n, const uint64_t *rows, uint32_t in, uint64_t *bits)
 {
-    const uint32_t *map = rws_level_map(e, n->level, in);
-    for (uint32_t i = 0; i < e->levels[n->level].n_rows; i++) {
+    const uint32_t *map = rws_level_map(e, n->all, in);
+    for (uint32_t i = 0; i < e->levels[n->all].n_rows; i++) {
         const uint32_t row = map ? map[i] : i;
         if (rows[i / 64] >> i % 64 & 1) bits[row / 64] |= (uint64_t)1 << row % 64;
     }
+}
+
+/* The rows of the level of node n that the rows that were computed stand for. */
+static uint32_t rows_by_history(rws_engine *e, const node *n)
+{
+    const uint32_t *map = rws_level_map(e, n->level, n->rows), all = e->levels[n->level].n_rows;
+    uint32_t        n_rows = 0;
+    if (n->rows == n->level || n->rows == n->all) return all;
+    for (uint32_t i = 0; i < all; i++) n_rows += map[i] != NONE;
+    return n_rows;
 }
 
 void rws_demand_count(rws_engine *e)
 {
     uint64_t **needed = RWS_NEW0(&e->arena, uint64_t *, e->n_nodes);
     for (uint32_t i = 0; i < e->n_asks; i++)
-        add_image(e, e->asks[i].level, e->nodes[e->asks[i].node].level, needed_rows(e, needed, e->asks[i].node));
+        add_image(e, e->asks[i].level, e->nodes[e->asks[i].node].all, needed_rows(e, needed, e->asks[i].node));
     for (uint32_t id = e->n_nodes; id-- > 0;) {
         const node *n = &e->nodes[id];
+        if (n->op && n->value) e->stats.history += rows_by_history(e, n);
         if (!needed[id] || !n->op) continue;
-        e->stats.needed += count(needed[id], e->levels[n->level].n_rows);
+        e->stats.needed += count(needed[id], e->levels[n->all].n_rows);
         for (int s = 0; s < n->n_in; s++)
             if (n->in[s] && e->nodes[n->in[s]].op)
-                add_needed(e, n, needed[id], e->nodes[n->in[s]].level, needed_rows(e, needed, n->in[s]));
+                add_needed(e, n, needed[id], e->nodes[n->in[s]].all, needed_rows(e, needed, n->in[s]));
     }
     e->n_asks = 0;
 }

@@ -89,6 +89,7 @@ static comparison compare_new(rws_engine *e, int C)
 /* Sets the thresholds to those of row i of a level. */
 static void compare_with(comparison *m, const thresholds *t, uint32_t i)
 {
+    if (t->row) i = t->row[i];
     m->full = t->full + (size_t)i * (size_t)(LANES * m->n);
     m->upper = (const h16 *)t->upper + (size_t)i * (size_t)m->n;
 }
@@ -329,14 +330,23 @@ const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
     return l->particles = ids;
 }
 
-/* Rows of probabilities as thresholds, a row for each row of the path's level. */
+static bool has(const uint32_t *list, uint32_t n, uint32_t x)
+{
+    while (n && list[n - 1] != x) n--;
+    return n > 0;
+}
+
+/* Rows of probabilities as thresholds, a row for each row of the path's level, or for each row of probabilities if these are
+ * far fewer. Some of them may be read by other paths only. */
 static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
 {
     rws_engine    *e = path->e;
     const int      dim = e->nodes[log_probabilities.id].dim;
     const size_t   C = (size_t)dim, width = (size_t)padded(dim);
     const reading  r = rws_node_read(e, log_probabilities.id, path->level);
-    const uint32_t rows = e->levels[path->level].n_rows, *map = r.row;
+    const uint32_t here = e->levels[path->level].n_rows;
+    const bool     shared = r.row && r.n <= here / 2;
+    const uint32_t rows = shared ? r.n : here, *map = shared ? NULL : r.row;
     const float   *p = r.exp;
     if (!p) {
         const size_t size = r.n * C;
@@ -348,11 +358,12 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
     int16_t *upper = RWS_NEW(&e->arena, int16_t, rows * width);
     char     text[160];
     for (uint32_t i = 0; i < rows; i++)
-        if (!make_row(p + (map ? map[i] : i) * C, dim, (int)width, full + i * width, upper + i * width))
+        if (!make_row(p + (map ? map[i] : i) * C, dim, (int)width, full + i * width, upper + i * width) &&
+            (!shared || has(r.row, here, i)))
             rws_path_fail(path, RWS_BROKEN,
                           "The probabilities at site %s in the %s are not a distribution (NaN or all impossible).",
                           rws_site_text(e, path->site, path->site_visit, text), rws_side_name(path->side));
-    return (thresholds){full, upper};
+    return (thresholds){full, upper, shared ? r.row : NULL};
 }
 
 /* A draw outside of a site would be random without a density. */
@@ -360,6 +371,23 @@ static void expect_site(rws_path *path, const char *function)
 {
     if (path->depth == 0)
         rws_path_mistake(path, "%s was called by the program; it is for the draw of a distribution.", function);
+}
+
+/* The value of an index that was drawn for the rows of a level. */
+static rws_var index_at(rws_path *path, uint32_t at, float *value, int n_values)
+{
+    const uint32_t id = rws_node_leaf(path->e, at, 1, value);
+    rws_dependence_index(path->e, id, (uint32_t)n_values);
+    return path_var(path, id);
+}
+
+/* The same for a level that the draw has made. */
+static rws_var drawn_at(rws_path *path, uint32_t to, float *value, int n_values)
+{
+    const rws_var index = index_at(path, to, value, n_values);
+    path->e->levels[to].drawn = index.id;
+    path->level = to;
+    return index;
 }
 
 rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
@@ -397,7 +425,7 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
         else if (m.n == 2 && l->count[i] < FEW) draw_few(&m, source, i, l->count[i], &o, 2);
         else draw_many(&m, source, i, l->count[i], reached, &o);
     }
-    if (l->single) return path_var(path, rws_node_leaf(e, from, 1, o.value)); /* every row was one particle already */
+    if (l->single) return index_at(path, from, o.value, C); /* every row was one particle already */
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
     *d = (draw_record){from, ordinal, C, threshold, child, o.category};
@@ -406,8 +434,7 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     e->levels[to].count = o.count;
     e->levels[to].draw = d;
     e->levels[to].single = o.n == particles;
-    path->level = to;
-    return path_var(path, rws_node_leaf(e, to, 1, o.value));
+    return drawn_at(path, to, o.value, C);
 }
 
 #define ALONE (1u << 31) /* numbers the blocks of noise_alone */
@@ -526,6 +553,5 @@ rws_var rws_draw_every(rws_path *path, int n)
     const uint32_t to = rws_level_new(e, from, (uint32_t)n_rows);
     e->levels[to].up = up;
     e->levels[to].count = count;
-    path->level = to;
-    return path_var(path, rws_node_leaf(e, to, 1, value));
+    return drawn_at(path, to, value, n);
 }

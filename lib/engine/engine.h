@@ -86,7 +86,9 @@ typedef struct {
 } rws_scores;
 
 typedef struct {
-    uint64_t rows, needed, particles, calls, flops; /* needed: 0 unless rws_engine_count_rows is on */
+    uint64_t rows, particles, calls, flops;
+    uint64_t nodes, paths, operations; /* that were recorded; that were run; library calls that paths made */
+    uint64_t needed, history;          /* 0 unless rws_engine_count_rows is on; history: rows of the levels of nodes */
 } rws_engine_stats;
 
 /* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is
@@ -164,9 +166,9 @@ bool rws_engine_given_reached(const rws_engine *e, int i);
  * model made. NULL: no program made it (a label, in a sleep pass), or no memory. Lives until the next pass. */
 const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
 
-rws_engine_stats rws_engine_take_stats(rws_engine *e);  /* since the last call */
-void     rws_engine_count_rows(rws_engine *e, bool on); /* counts the rows that a pass needs, which takes time */
-uint64_t rws_engine_allocations(const rws_engine *e);   /* requests to the system so far */
+rws_engine_stats rws_engine_take_stats(rws_engine *e);          /* since the last call */
+void             rws_engine_count_rows(rws_engine *e, bool on); /* counts these, which takes time */
+uint64_t         rws_engine_allocations(const rws_engine *e);   /* requests to the system so far */
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 

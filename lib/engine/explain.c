@@ -46,7 +46,7 @@ static const bool *made_of(rws_engine *e, uint32_t id)
 /* Fails the pass and returns true if a row of node id that a level reads was refused. */
 static bool explain_rows(rws_engine *e, uint32_t id, uint32_t at)
 {
-    const uint32_t *map = rws_level_map(e, at, e->nodes[id].level);
+    const uint32_t *map = rws_level_map(e, at, e->nodes[id].all);
     for (uint32_t row = 0; row < e->levels[at].n_rows; row++)
         if (rws_node_explain(e, id, map ? map[row] : row)) return true;
     return false;

@@ -34,6 +34,15 @@
  *     mlp(…)    ----- 2 5   narrowed {2, 5}, the node that programs know
  *       more    --- 1       narrowed {1}, its second part
  *
+ * A value that does not depend on all draws before it has equal rows at its level. It is computed for a projection, a level
+ * with one row for each combination that it depends on: see depend.c. Both are rows beside a level, and are read, added to
+ * and differentiated by the same code: `place` leads from a row of the level to the row beside it, and `up` back to one of
+ * those. A narrowed level may hang beside a projection:
+ *
+ *     drawn     rows  0 1 2 3 4 5        z: a a b c b a
+ *      |- {z}   rows  0 1 2              up: 0 2 3, place: 0 0 1 2 1 0;  f(z) for a, b and c
+ *      |   |--  rows  0 1                a path that waits can reach a and b only
+ *
  * Paths, hashes and replay know nothing of this. A program that never splits has no narrowed levels: see demand.c. */
 #ifndef RWS_ENGINE_INTERNAL_H
 #define RWS_ENGINE_INTERNAL_H
@@ -58,8 +67,9 @@ void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
 
 /* The distributions that the rows of a level draw from, as integers: see draw.c. */
 typedef struct {
-    const int32_t *full;
-    const int16_t *upper;
+    const int32_t  *full;
+    const int16_t  *upper;
+    const uint32_t *row; /* from a row of the level to its row of thresholds; NULL: row i is row i */
 } thresholds;
 
 /* A draw of an index, kept so that the particles of its rows can be listed later: rws_level_particles. */
@@ -81,7 +91,7 @@ typedef struct {
 
 #define N_IMAGES 8
 
-/* The rows that nodes at level `at` are computed for if the level that has this entry reads them: a narrowed level beside
+/* The rows that nodes with rows `at` are computed for if the level that has this entry reads them: a narrowed level beside
  * `at`, or `at` itself for all rows. */
 typedef struct {
     uint32_t at, rows;
@@ -114,10 +124,26 @@ typedef struct {
     uint32_t           cover;           /* the highest ancestor, or this level, all of whose rows have rows here */
     known_image        images[N_IMAGES];
     uint32_t           next_image; /* place in images of the next image, modulo N_IMAGES */
-    const uint32_t    *place;   /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
-    reader            *readers; /* of a narrowed level: the levels that read it */
-    uint32_t narrowed; /* the last narrowed level beside this one; of such a level, the one before it; or NONE */
+    const uint32_t    *place;      /* of a level beside: from a row of the parent to its row here, or NONE; else NULL */
+    reader            *readers;    /* of a narrowed level: the levels that read it */
+    uint32_t narrowed;   /* the last narrowed level beside this one; of such a level, the one before it; or NONE */
+    bool     projected;  /* it is a projection: `place` is never NONE, and `up` leads to the first of the rows */
+    uint32_t drawn;      /* the index whose draw made this level; 0: it is another kind of level */
+    uint32_t dependence; /* the last dependence whose home this level is; 0: there is none */
 } level;
+
+/* What a value depends on: see depend.c. */
+typedef struct {
+    uint32_t        base;   /* a level of the tree */
+    uint32_t        n;      /* indices that were drawn below it */
+    const uint32_t *index;  /* these nodes, in ascending order */
+    uint32_t        home;   /* the level of the last of them, which is that of the nodes with this dependence */
+    uint32_t        next;   /* another dependence with this home; 0: none */
+    uint32_t        values; /* of the dependence of an index on itself: it is in 0 … values - 1 */
+    uint32_t        most;   /* rows that a projection has at most */
+    uint32_t        rows; /* the projection; the home if that would have hardly fewer rows; NONE: it is not made yet */
+    uint32_t        work; /* of the nodes with this dependence, for each row */
+} dependence;
 
 typedef struct {
     uint32_t node, next;
@@ -153,7 +179,9 @@ typedef struct {
     uint8_t       n_in, state, depends; /* depends: bit per parameter group that the value depends on */
     uint8_t       side;                 /* the program that recorded it, for sentences: rws_side */
     uint32_t      level, wave, call;
-    uint32_t      rows;   /* the level whose rows `value` has: `level`, or a narrowed level beside it */
+    uint32_t      needs;  /* its dependence; 0: it has a row for each row of its level */
+    uint32_t      all;    /* the level of all its rows: `level`, or a projection beside it */
+    uint32_t      rows;   /* the level whose rows `value` has: `all`, or a narrowed level beside that */
     uint32_t      origin; /* the node that this is a part of; itself for the first part */
     uint32_t      more;   /* the next part; 0: none */
     uint32_t      asker;  /* while rows are asked for: a level that reads them, or MIXED | place in mixtures; or NONE */
@@ -168,7 +196,7 @@ typedef struct {
 
 /* The rows of a node that several levels read. It exists while rows are asked for. */
 typedef struct {
-    uint64_t *rows; /* a bit for each row of the node's level */
+    uint64_t *rows; /* a bit for each of all rows of the node */
     reader   *readers;
 } mixture;
 
@@ -292,6 +320,8 @@ struct rws_engine {
     uint32_t    n_nodes, node_capacity;
     call       *calls;
     uint32_t    n_calls, call_capacity;
+    dependence *dependences;
+    uint32_t    n_dependences, dependence_capacity;
     uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
     uint32_t    n_order, order_capacity;
     uint32_t   *pending; /* scratch of rws_engine_execute and rws_engine_tangent */
@@ -343,8 +373,8 @@ struct rws_engine {
 
 /* level.c */
 uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
-/* The map from rows of a level to rows of an ancestor, or of a narrowed level beside an ancestor; NONE for a row that the
- * narrowed level does not have. NULL: row i is row i. */
+/* The map from rows of a level to rows of an ancestor, or of a level beside an ancestor; NONE for a row that a narrowed
+ * level does not have. NULL: row i is row i. */
 const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to);
 void            rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map);
 uint32_t        rws_level_expand(rws_engine *e, uint32_t l);          /* a level below with one particle per row */
@@ -360,6 +390,15 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
 uint32_t rws_node_constant(rws_path *path, float value);
 uint32_t rws_node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
 
+/* depend.c */
+void     rws_dependence_begin(rws_engine *e);
+void     rws_dependence_index(rws_engine *e, uint32_t id, uint32_t n_values);  /* the leaf node is a drawn index */
+uint32_t rws_dependence_join(rws_engine *e, const node *n, uint32_t at_least); /* of a node, from its inputs */
+void     rws_dependence_work(rws_engine *e, const node *n);      /* a node with a dependence was recorded */
+uint32_t rws_dependence_rows(rws_engine *e, uint32_t id);        /* the level of all rows of a node with a dependence */
+bool     rws_node_is_coarse(const rws_engine *e, const node *n); /* a projection has far fewer rows than its level */
+uint32_t rws_node_most_rows(const rws_engine *e, const node *n);
+
 /* backward.c: the gradient of a node, which is allocated on first use; that of a parameter is a part of `gradient` */
 float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient);
 
@@ -374,14 +413,14 @@ bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from);
 /* The part, of a node with several parts, that has all rows that a level reads. NONE: the rows are in several parts. */
 uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from);
 
-/* Moves *id to the part that has a row of the node's level, and returns the place of the row in that part. NONE: the row
+/* Moves *id to the part that has a row of node.all, and returns the place of the row in that part. NONE: the row
  * is not computed. */
 uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row);
 
 /* A copy of the rows of a node that a level reads. */
 reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from);
 
-void rws_demand_count(rws_engine *e); /* adds the rows that the last pass needed to the stats */
+void rws_demand_count(rws_engine *e); /* adds needed and history of the last pass to the stats */
 
 /* The same as rws_node_find for a node with any number of parts. */
 static inline uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)

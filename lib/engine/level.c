@@ -77,16 +77,16 @@ static const uint32_t *map_up(rws_engine *e, uint32_t from, uint32_t ancestor)
     return map;
 }
 
-/* The map to a narrowed level. */
+/* The map to a level beside an ancestor. */
 static const uint32_t *map_beside(rws_engine *e, uint32_t from, uint32_t to)
 {
-    const level         *l = &e->levels[from], *narrowed = &e->levels[to];
-    const uint32_t      *above = rws_level_map(e, from, narrowed->parent);
+    const level         *l = &e->levels[from], *beside = &e->levels[to];
+    const uint32_t      *above = rws_level_map(e, from, beside->parent);
     const rws_arena_mark mark = rws_arena_at(&e->arena);
     uint32_t            *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);
-    bool                 same = l->n_rows == narrowed->n_rows;
+    bool                 same = l->n_rows == beside->n_rows;
     for (uint32_t i = 0; i < l->n_rows; i++) {
-        map[i] = narrowed->place[above ? above[i] : i];
+        map[i] = beside->place[above ? above[i] : i];
         same &= map[i] == i;
     }
     if (same) rws_arena_release(&e->arena, mark);
@@ -98,6 +98,7 @@ const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to)
     const level *l = &e->levels[from];
     if (from == to) return NULL;
     if (l->parent == to) return l->up;
+    if (e->levels[to].parent == from && e->levels[to].place) return e->levels[to].place;
     if (to == ROOT) return map_to_root(e, l->n_rows);
     if (to == DATA) return map_to_data(e, from);
     for (int i = 0; i < N_MAPS; i++)

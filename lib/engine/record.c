@@ -103,9 +103,9 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->op = NULL;
     n->n_in = n->depends = 0;
     n->state = state;
-    n->level = n->rows = level;
+    n->level = n->all = n->rows = level;
     n->dim = dim;
-    n->wave = n->first_live = n->more = 0;
+    n->wave = n->first_live = n->more = n->needs = 0;
     n->origin = e->n_nodes;
     n->asker = NONE;
     n->call = n->tangent = NONE;
@@ -217,6 +217,7 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
     node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
     uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
     unsigned depends = 0;
+    uint32_t needs = 0;
     if (args.w) h = hash(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
     if (args.b) h = hash(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
     h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
@@ -230,14 +231,18 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
         h = hash(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
         if (m->level > n->level) n->level = m->level;
         depends |= m->depends;
+        needs |= m->needs;
     }
-    n->rows = n->level;
+    n->all = n->rows = n->level;
     n->op = op;
     n->args = args;
     n->n_in = (uint8_t)n_in;
     n->depends = (uint8_t)(op->constant || args.stop ? 0 : depends & e->pass.groups);
     n->call_key = h;
-    return (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
+    if (needs) n->needs = rws_dependence_join(e, n, op->local ? at : ROOT);
+    const uint32_t id = (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
+    if (n->needs && n == &e->nodes[id]) rws_dependence_work(e, n);
+    return id;
 }
 
 static void note_site(node *n, const rws_path *path)
@@ -302,17 +307,23 @@ const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_ar
 
 bool rws_var_is_shared(const rws_path *path, rws_var v, rws_var than)
 {
-    return path->e->nodes[v.id].level < path->e->nodes[than.id].level;
+    const rws_engine *e = path->e;
+    const node       *a = &e->nodes[v.id], *b = &e->nodes[than.id];
+    if (rws_node_is_coarse(e, a) || rws_node_is_coarse(e, b))
+        return rws_node_most_rows(e, a) < rws_node_most_rows(e, b);
+    return a->level < b->level;
 }
 
 bool rws_var_is_above(const rws_path *path, rws_var v)
 {
-    return path->e->nodes[v.id].level < path->level;
+    const node *n = &path->e->nodes[v.id];
+    return n->level < path->level || rws_node_is_coarse(path->e, n);
 }
 
 bool rws_var_is_here(const rws_path *path, rws_var v)
 {
-    return path->level != ROOT && path->e->nodes[v.id].level == path->level;
+    const node *n = &path->e->nodes[v.id];
+    return path->level != ROOT && n->level == path->level && !rws_node_is_coarse(path->e, n);
 }
 
 /* ---- leaf nodes */

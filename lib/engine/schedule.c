@@ -492,6 +492,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
     rws_demand_begin(e);
+    rws_dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;
@@ -519,6 +520,9 @@ static void forward(rws_engine *e, const rws_pass *pass)
     if (e->status == RWS_OK) rws_scores_make(e);
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;
+    e->stats.nodes += e->n_nodes;
+    e->stats.paths += e->n_paths;
+    for (uint32_t i = 0; i < e->n_paths; i++) e->stats.operations += e->paths[i]->operations;
 }
 
 rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)

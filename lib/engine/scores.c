@@ -63,7 +63,7 @@ static void add_up(rws_engine *e)
 {
     for (uint32_t at = 0; at < e->n_levels; at++) {
         level *l = &e->levels[at];
-        if (l->place) continue; /* narrowed: it has no terms */
+        if (l->place) continue; /* it is beside a level and has no terms */
         for (int k = 0; k < RWS_TERMS && l->parent != NONE; k++) {
             const double *above = e->levels[l->parent].total[k];
             if (!above) continue;
@@ -146,7 +146,7 @@ origin rws_scores_origin(rws_engine *e, int row)
 
 const float *rws_value_at(rws_engine *e, origin o, uint32_t id)
 {
-    const uint32_t *map = rws_level_map(e, e->ends[o.end].level, e->nodes[id].level);
+    const uint32_t *map = rws_level_map(e, e->ends[o.end].level, e->nodes[id].all);
     const size_t    row = rws_node_row(e, &id, map ? map[o.row] : o.row);
     return e->nodes[id].value + row * (size_t)e->nodes[id].dim;
 }
@@ -226,7 +226,7 @@ static void name_broken_term(rws_engine *e)
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) level_of[t] = l;
     for (uint32_t t = 0; t < e->n_terms; t++) {
-        const uint32_t id = e->terms[t].node, *map = rws_level_map(e, level_of[t], e->nodes[id].level);
+        const uint32_t id = e->terms[t].node, *map = rws_level_map(e, level_of[t], e->nodes[id].all);
         const reading  r = rws_node_read(e, id, level_of[t]);
         for (uint32_t row = 0; row < e->levels[level_of[t]].n_rows; row++) {
             const float value = r.value[r.row ? r.row[row] : row];

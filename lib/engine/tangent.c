@@ -24,6 +24,7 @@ rws_var rws_tangent_saved(rws_tangent *t)
     for (uint32_t part = t->y.id; part; part = e->nodes[part].more) {
         const node     n = e->nodes[part]; /* a copy: the nodes may move */
         const uint32_t leaf = rws_node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
+        e->nodes[leaf].all = n.all;
         e->nodes[leaf].rows = n.rows;
         e->nodes[leaf].more = id;
         id = leaf;

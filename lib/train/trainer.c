@@ -288,6 +288,10 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
         const rws_engine_stats s = rws_engine_take_stats(t->engines[i]);
         total.rows += s.rows;
         total.needed += s.needed;
+        total.history += s.history;
+        total.nodes += s.nodes;
+        total.paths += s.paths;
+        total.operations += s.operations;
         total.particles += s.particles;
         total.calls += s.calls;
         total.flops += s.flops;

@@ -1,5 +1,6 @@
 /* test_demand.c - rows on demand: what paths compute from the datum after they split is computed for their rows only,
- * once, and values, gradients and derivatives are those of particles that run alone. */
+ * once; what does not depend on all choices is computed once for each combination that it depends on; and values,
+ * gradients and derivatives are those of particles that run alone. */
 #include "engine/setup.h"
 #include "estimator/estimator.h"
 #include "trained.h"
@@ -9,8 +10,8 @@
 enum { DIM = 6, CHOICES = 10, MOST = 5, KINDS = 4, WIDE = 64 };
 
 typedef struct {
-    rws_layer *net, *deep, *more, *shared, *from_shared, *late, *mean;
-    rws_param *bits, *kinds, *stop;
+    rws_layer *net, *deep, *more, *shared, *from_shared, *late, *mean, *chain;
+    rws_param *bits, *kinds, *stop, *next;
     bool       broken; /* the model's standard deviation is negative for two of the paths */
 } world;
 
@@ -28,6 +29,8 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     w->from_shared = rws_setup_mlp(s, RWS_PHI, "phi.from", RWS_TANH, u, (int[]){WIDE + 1, WIDE, KINDS}, 3);
     w->late = rws_setup_mlp(s, RWS_PHI, "phi.late", RWS_TANH, u, (int[]){WIDE + 1, 8, 1}, 3);
     w->mean = rws_setup_mlp(s, RWS_THETA, "theta.mean", RWS_TANH, u, (int[]){KINDS + 1, 16, DIM}, 3);
+    w->chain = rws_setup_mlp(s, RWS_PHI, "phi.chain", RWS_TANH, u, (int[]){DIM + KINDS + 1, 16, KINDS}, 3);
+    w->next = rws_setup_param(s, RWS_THETA, "theta.next", KINDS, KINDS, RWS_UNIFORM);
     w->bits = rws_setup_param(s, RWS_PHI, "phi.bits", 1, CHOICES, RWS_ZERO);
     w->kinds = rws_setup_param(s, RWS_THETA, "theta.kinds", 1, KINDS, RWS_ZERO);
     w->stop = rws_setup_param(s, RWS_THETA, "theta.stop", 1, MOST + 2, RWS_ZERO);
@@ -143,13 +146,66 @@ static void plain_model(rws_path *path, const void *state)
     x_given(path, w, rws_categorical(path, "z", rws_parameter(path, w->kinds)), 0, rws_constant(path, 1));
 }
 
+/* ---- choices of which each depends on the one before it; then a split, after which paths come back to early ones */
+
+static rws_var from_kind(rws_path *path, const world *w, rws_var kind, int n)
+{
+    const rws_var in[] = {rws_observed(path, "x"), rws_onehot(path, kind, KINDS), rws_constant(path, 0.1f * (float)n)};
+    return rws_mlp_parts(path, w->chain, in, 3);
+}
+
+static void chain_guide(rws_path *path, const void *state)
+{
+    const world *w = state;
+    rws_var      z[MOST + 1] = {rws_constant(path, 0)};
+    for (int t = 0; t < MOST; t++) z[t + 1] = rws_categorical(path, "z", from_kind(path, w, z[t], t));
+    rws_path_note(path, 0, rws_log_softmax(path, from_kind(path, w, z[3], MOST)));
+    const int     kind = rws_choose(path, "kind", from_kind(path, w, z[2], MOST + 1));
+    const rws_var late = from_kind(path, w, z[3], MOST + 2 + kind);
+    if (kind % 2) rws_categorical(path, "late", late);
+    else rws_normal(path, "v", rws_pick(path, late, z[4]), rws_constant(path, 0.5f));
+}
+
+static void chain_model(rws_path *path, const void *state)
+{
+    const world  *w = state;
+    const rws_var next = rws_parameter(path, w->next), one = rws_constant(path, 1);
+    rws_var       z[MOST + 1] = {rws_constant(path, 0)};
+    for (int t = 0; t < MOST; t++) z[t + 1] = rws_categorical(path, "z", rws_row(path, next, KINDS, z[t]));
+    const int kind = rws_choose(path, "kind", rws_parameter(path, w->kinds));
+    if (kind % 2) rws_categorical(path, "late", rws_row(path, next, KINDS, z[1]));
+    else rws_normal(path, "v", rws_sum(path, rws_row(path, next, KINDS, z[2])), one);
+    x_given(path, w, z[MOST], kind, one);
+}
+
+/* ---- choices that the datum does not depend on */
+
+enum { LINKS = 4 };
+
+static void links_guide(rws_path *path, const void *state)
+{
+    rws_var z = rws_constant(path, 0);
+    for (int t = 0; t < LINKS; t++) z = rws_categorical(path, "z", from_kind(path, state, z, t));
+}
+
+static void links_model(rws_path *path, const void *state)
+{
+    const world  *w = state;
+    const rws_var next = rws_parameter(path, w->next), one = rws_constant(path, 1);
+    rws_var       z = rws_constant(path, 0);
+    for (int t = 0; t < LINKS; t++) z = rws_categorical(path, "z", rws_row(path, next, KINDS, z));
+    rws_normal(path, "x", rws_zeros(path, DIM), one);
+}
+
 static const rws_model models[] = {
     {.abi = RWS_ABI, .name = "ten", .setup = setup, .data = data, .guide = ten_guide, .model = ten_model},
     {.abi = RWS_ABI, .name = "deep", .setup = setup, .data = data, .guide = deep_guide, .model = ten_model},
     {.abi = RWS_ABI, .name = "ragged", .setup = setup, .data = data, .guide = ragged_guide, .model = ragged_model},
+    {.abi = RWS_ABI, .name = "chain", .setup = setup, .data = data, .guide = chain_guide, .model = chain_model},
+    {.abi = RWS_ABI, .name = "links", .setup = setup, .data = data, .guide = links_guide, .model = links_model},
     {.abi = RWS_ABI, .name = "plain", .setup = setup, .data = data, .guide = plain_guide, .model = plain_model},
 };
-enum { TEN, DEEP, RAGGED, PLAIN, N_MODELS };
+enum { TEN, DEEP, RAGGED, CHAIN, LINKS_ONLY, PLAIN, N_MODELS };
 
 /* ---- an engine with a pass */
 
@@ -159,6 +215,7 @@ typedef struct {
     rws_engine *engine;
     float      *x;
     int         B, K;
+    enum { DRAWN, GIVEN, DEFENDED, N_HOW, ENUMERATED } how; /* the choices */
 } bench;
 
 static bench *bench_new(int B, int K)
@@ -195,8 +252,10 @@ static void with_output(rws_path *path, void *method)
     rws_path_side(path, RWS_SIDE_NONE);
     const rws_var shared = rws_mlp(path, w->shared, rws_observed(path, "x"));
     const rws_var in[] = {shared, rws_constant(path, 2)};
-    const rws_var h = rws_log_softmax(path, rws_mlp_parts(path, w->from_shared, in, 2));
-    rws_path_output(path, 0, rws_sum(path, rws_mul(path, h, rws_apply(path, RWS_EXP, h))));
+    const rws_var h = rws_log_softmax(path, rws_mlp_parts(path, w->from_shared, in, 2)), g = rws_path_noted(path, 0);
+    rws_var       sum = rws_sum(path, rws_mul(path, h, rws_apply(path, RWS_EXP, h)));
+    if (g.id) sum = rws_add(path, sum, rws_sum(path, rws_mul(path, g, rws_apply(path, RWS_EXP, g))));
+    rws_path_output(path, 0, sum);
 }
 
 static rws_status forward(bench *b, int model, bool scalar, bool output, rws_error *err)
@@ -205,20 +264,31 @@ static rws_status forward(bench *b, int model, bool scalar, bool output, rws_err
     static const float *fields[1];
     fields[0] = b->x;
     method = (rws_method){.model = &models[model], .state = b->world, .setup = &b->setup};
-    const rws_pass pass = {.program = output ? with_output : NULL,
-                           .context = &method,
-                           .model = method.model,
-                           .state = method.state,
-                           .mode = RWS_WAKE,
-                           .pathwise = true,
-                           .n_data = b->B,
-                           .n_particles = b->K,
-                           .fields = fields,
-                           .scalar = scalar,
-                           .groups = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
-                           .negligible = scalar ? 0 : 1e-7,
-                           .key = rws_key_for(1, 2, RWS_KEY_WAKE, 0)};
-    return rws_engine_forward(b->engine, &pass, err);
+    static const float        two = 2, one = 1;
+    static const rws_choice   given[] = {{"z", 2, 1, &two}, {"z", 4, 1, &one}, {"z", 2, 1, &one}};
+    static const rws_proposal mixture = {.how = RWS_DEFENSIVE, .delta = 0.3};
+    uint32_t                 *start = calloc((size_t)b->B + 1, sizeof *start);
+    for (int d = 1; d <= b->B; d++) start[d] = d == 1 ? 2 : 3; /* of datum 0, and datum 1 */
+    const rws_pass   pass = {.program = output ? with_output : NULL,
+                             .context = &method,
+                             .model = method.model,
+                             .state = method.state,
+                             .mode = RWS_WAKE,
+                             .pathwise = true,
+                             .n_data = b->B,
+                             .n_particles = b->K,
+                             .fields = fields,
+                             .scalar = scalar,
+                             .groups = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
+                             .negligible = scalar ? 0 : 1e-7,
+                             .given = b->how == GIVEN ? given : NULL,
+                             .given_start = b->how == GIVEN ? start : NULL,
+                             .enumerate = b->how == ENUMERATED,
+                             .proposal = b->how == DEFENDED ? &mixture : NULL,
+                             .key = rws_key_for(1, 2, RWS_KEY_WAKE, 0)};
+    const rws_status status = rws_engine_forward(b->engine, &pass, err);
+    free(start);
+    return status;
 }
 
 typedef struct {
@@ -312,6 +382,47 @@ static void batched_equals_scalar(void **unused)
         }
 }
 
+/* The same however choices are made. */
+static void chains_equal_scalar(void **unused)
+{
+    (void)unused;
+    for (int how = 0; how < N_HOW; how++) {
+        bench    *a = bench_new(3, 400), *b = bench_new(3, 400);
+        rws_error err = {""};
+        a->how = b->how = how;
+        if (forward(a, CHAIN, false, false, &err) != RWS_OK) fail_msg("%s", err.text);
+        if (forward(b, CHAIN, true, false, &err) != RWS_OK) fail_msg("%s", err.text);
+        assert_same_particles(a, b, "chain");
+        for (int steep = 0; steep < 2; steep++) {
+            float *g = backward(a, 40 * steep), *h = backward(b, 40 * steep);
+            assert_close(g, h, a->setup.params.size, 2e-4, "chain");
+            free(g);
+            free(h);
+        }
+        bench_free(a);
+        bench_free(b);
+    }
+}
+
+/* The densities of all combinations add up to that of the datum. */
+static void enumerated_choices_add_up(void **unused)
+{
+    (void)unused;
+    bench    *b = bench_new(3, 256);
+    rws_error err = {""};
+    b->how = ENUMERATED;
+    if (forward(b, LINKS_ONLY, false, false, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws_engine_scores(b->engine);
+    for (int d = 0; d < b->B; d++) {
+        double right = -0.5 * DIM * log(2 * M_PI), sum = 0;
+        for (int j = 0; j < DIM; j++) right -= 0.5 * (double)b->x[d * DIM + j] * (double)b->x[d * DIM + j];
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) sum += exp(s->log_p[i]);
+        assert_int_equal(s->start[d + 1] - s->start[d], 256);
+        assert_true(fabs(log(sum) - right) < 1e-4);
+    }
+    bench_free(b);
+}
+
 /* Coefficients that are no numbers break the gradient, which the update then sees. They must not make all rows of their
  * datum look negligible. */
 static void broken_coefficients_reach_the_gradient(void **unused)
@@ -386,13 +497,17 @@ static void few_rows_are_computed_that_are_not_needed(void **unused)
     (void)unused;
     for (int m = 0; m < N_MODELS; m++) {
         const rws_engine_stats s = rows_of(m, 20, 20);
-        print_message("%-6s computed %llu needed %llu calls %llu\n", models[m].name, (unsigned long long)s.rows,
-                      (unsigned long long)s.needed, (unsigned long long)s.calls);
+        print_message("%-6s computed %llu needed %llu by history %llu calls %llu\n", models[m].name,
+                      (unsigned long long)s.rows, (unsigned long long)s.needed, (unsigned long long)s.history,
+                      (unsigned long long)s.calls);
         assert_true(s.rows >= s.needed);
         assert_true((double)s.rows <= 1.2 * (double)s.needed);
     }
+    const rws_engine_stats chain = rows_of(CHAIN, 20, 100);
+    assert_true(2 * chain.rows < chain.history);
     const rws_engine_stats plain = rows_of(PLAIN, 20, 20);
     assert_int_equal(plain.rows, plain.needed);
+    assert_true(plain.rows <= plain.history && plain.paths == 1 && plain.nodes > 0 && plain.operations > 0);
 }
 
 /* ---- sentences, threads */
@@ -441,9 +556,10 @@ static void threads_change_nothing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batched_equals_scalar),    cmocka_unit_test(broken_coefficients_reach_the_gradient),
-        cmocka_unit_test(derivatives_equal_scalar), cmocka_unit_test(few_rows_are_computed_that_are_not_needed),
-        cmocka_unit_test(broken_rows_are_named),    cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(batched_equals_scalar),     cmocka_unit_test(chains_equal_scalar),
+        cmocka_unit_test(enumerated_choices_add_up), cmocka_unit_test(broken_coefficients_reach_the_gradient),
+        cmocka_unit_test(derivatives_equal_scalar),  cmocka_unit_test(few_rows_are_computed_that_are_not_needed),
+        cmocka_unit_test(broken_rows_are_named),     cmocka_unit_test(threads_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
