@@ -82,7 +82,7 @@ static rws_status draw_blocks(int canvas, rws_split split, int n, rws_canvases *
             }
     }
     const rws_digits digits = {KINDS, side, side, pixels, labels};
-    const rws_status status = rws_canvases_draw(&digits, split, n, canvas, 2, 0, NULL, NULL, out, err);
+    const rws_status status = rws__canvases_draw(&digits, split, n, canvas, 2, 0, NULL, NULL, out, err);
     free(pixels);
     return status;
 }
@@ -96,8 +96,8 @@ static rws_status open_images(rws_setup *s, air *m, rws_error *err)
     }
     if (strcmp(images, "digits") != 0 && !(path = rws_setup_path(s, "images")))
         return rws_no_memory(err, "the path of a file");
-    RWS_TRY(rws_canvases_open(path, RWS_TRAIN, &m->train, err));
-    RWS_TRY(rws_canvases_open(path, RWS_TEST, &m->test, err));
+    RWS_TRY(rws__canvases_open(path, RWS_TRAIN, &m->train, err));
+    RWS_TRY(rws__canvases_open(path, RWS_TEST, &m->test, err));
     if (m->train.size != m->canvas || m->test.size != m->canvas)
         return rws_fail(err, RWS_BAD_INPUT,
                         "canvas is %d, but the canvases of digits have a side of %d: set canvas to %d.", m->canvas,
@@ -109,8 +109,8 @@ static void release(void *state)
 {
     air *m = state;
     if (!m) return;
-    rws_canvases_release(&m->train);
-    rws_canvases_release(&m->test);
+    rws__canvases_release(&m->train);
+    rws__canvases_release(&m->test);
 }
 
 static size_t n_pixels(const air *m)
@@ -174,10 +174,10 @@ static rws_status read_settings(rws_setup *s, air *m, rws_error *err)
     static const char *const priors[] = {"categorical", "geometric_anneal", "geometric_fixed", NULL};
     int                      prior;
     bool                     fixed;
-    RWS_TRY(rws_setting_word(s, "steps", priors, &prior, err));
-    RWS_TRY(rws_setting_either(s, "where", "learned", "fixed", &fixed, err));
-    RWS_TRY(rws_setting_either(s, "bg", "image", "const", &m->constant, err));
-    RWS_TRY(rws_setting_either(s, "likelihood", "bernoulli", "normal", &m->normal, err));
+    RWS_TRY(rws__setting_word(s, "steps", priors, &prior, err));
+    RWS_TRY(rws__setting_either(s, "where", "learned", "fixed", &fixed, err));
+    RWS_TRY(rws__setting_either(s, "bg", "image", "const", &m->constant, err));
+    RWS_TRY(rws__setting_either(s, "likelihood", "bernoulli", "normal", &m->normal, err));
     m->prior = (step_prior)prior;
     m->learned = !fixed;
     m->gray = m->normal || rws_setup_int(s, "air_gray");
@@ -211,12 +211,12 @@ static rws_status declare_model(rws_setup *s, air *m, int hidden, rws_error *err
                                (int[]){m->what, hidden, hidden, glimpse}, 4);
     if (m->normal) return RWS_OK; /* the background is black */
     m->dark = rws_setup_param(s, RWS_THETA, "theta.background", 1, m->constant ? 1 : pixels, RWS_ZERO);
-    float *dark = rws_declared_values(m->dark);
+    float *dark = rws__declared_values(m->dark);
     if (!dark) return rws_no_memory(err, "the background");
     for (int i = 0; i < (m->constant ? 1 : pixels); i++) dark[i] = m->constant ? -5 : -DARK;
     if (m->constant) return RWS_OK;
     m->mean = rws_setup_param(s, RWS_THETA, "theta.mean", 1, pixels, RWS_ZERO);
-    float *mean = rws_declared_values(m->mean);
+    float *mean = rws__declared_values(m->mean);
     return mean ? mean_image(m, mean, err) : rws_no_memory(err, "the mean image");
 }
 
@@ -358,7 +358,7 @@ static void model(rws_path *path, const void *state)
     }
     background(path, m, &front, &back);
     const rws_var logits =
-        rws_picture(path, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas);
+        rws__picture(path, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas);
     if (rws_reports_all(path)) rws_report(path, "picture", rws_apply(path, RWS_SIGMOID, logits));
     rws_bernoulli(path, "x", logits);
 }
@@ -416,13 +416,13 @@ static rws_status read_image(const void *state, const char *text, float *const *
     if (!path) return rws_no_memory(err, "the path of a file");
     rws_idx file;
     if (!numbered) number = 0;
-    rws_status status = rws_idx_read(path, &file, err);
+    rws_status status = rws__idx_read(path, &file, err);
     if (status == RWS_OK && (file.n_dims != 3 || (int)file.dims[1] != m->canvas || (int)file.dims[2] != m->canvas ||
                              (size_t)number >= file.dims[0]))
         status = rws_fail(err, RWS_BAD_INPUT, "\"%.150s\" does not hold an image %ld of %d x %d pixels.", path, number,
                           m->canvas, m->canvas);
     if (status == RWS_OK) to_datum_rounded(m, file.values + (size_t)number * n_pixels(m), fields[0]);
-    rws_idx_release(&file);
+    rws__idx_release(&file);
     free(path);
     return status;
 }

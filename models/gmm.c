@@ -35,7 +35,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     gmm *m = rws_setup_alloc(s, sizeof *m);
     if (!m) return rws_no_memory(err, "the mixture");
     bool near;
-    RWS_TRY(rws_setting_either(s, "start", "far", "near", &near, err));
+    RWS_TRY(rws__setting_either(s, "start", "far", "near", &near, err));
     m->C = rws_setup_int(s, "components");
     m->mult = (float)rws_setup_number(s, "theta_mult");
     m->truth = rws_setup_alloc(s, (size_t)m->C * sizeof *m->truth);
@@ -43,7 +43,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->cumulative = rws_setup_alloc(s, (size_t)m->C * sizeof *m->cumulative);
     m->means = rws_setup_alloc(s, (size_t)m->C * sizeof *m->means);
     m->theta = rws_setup_param(s, RWS_THETA, "theta", 1, m->C, RWS_ZERO);
-    float *theta = rws_declared_values(m->theta);
+    float *theta = rws__declared_values(m->theta);
     if (!m->truth || !m->log_truth || !m->cumulative || !m->means || !theta) return rws_no_memory(err, "the mixture");
 
     double total = 0;

@@ -39,7 +39,7 @@ static const rws_setting settings[] = {
 static void find_deep(rws_pcfg *m)
 {
     const rws_grammar *g = m->g;
-    for (int a = 0; a < g->n_nonterminals; a++) m->deep[a] = rws_pcfg_rules(g, a) > 1;
+    for (int a = 0; a < g->n_nonterminals; a++) m->deep[a] = rws__pcfg_rules(g, a) > 1;
     for (bool more = true; more;) {
         more = false;
         for (int i = 0; i < g->n_productions; i++) {
@@ -75,10 +75,10 @@ static rws_status declare_rules(rws_setup *s, rws_pcfg *m, rws_random *random, b
     const rws_grammar *g = m->g;
     for (int a = 0; a < g->n_nonterminals; a++) {
         const char *name = joined(s, "theta.", g->nonterminals[a]);
-        if (name) m->theta[a] = rws_setup_param(s, RWS_THETA, name, 1, rws_pcfg_rules(g, a), RWS_ZERO);
-        float *logits = rws_declared_values(m->theta[a]);
+        if (name) m->theta[a] = rws_setup_param(s, RWS_THETA, name, 1, rws__pcfg_rules(g, a), RWS_ZERO);
+        float *logits = rws__declared_values(m->theta[a]);
         if (!logits) return rws_no_memory(err, "the probabilities of the rules");
-        for (int i = 0; i < rws_pcfg_rules(g, a); i++)
+        for (int i = 0; i < rws__pcfg_rules(g, a); i++)
             logits[i] = (float)(from_grammar ? log(g->productions[g->first[a] + i].p) : rws_random_normal(random));
     }
     return RWS_OK;
@@ -91,7 +91,7 @@ static rws_status declare_guide(rws_setup *s, rws_pcfg *m, rws_error *err)
     m->core = rws_setup_gru(s, RWS_PHI, "phi.core",
                             RWS_PCFG_HIDDEN + g->max_productions + g->n_nonterminals * m->n_places, RWS_PCFG_HIDDEN);
     for (int a = 0; a < g->n_nonterminals; a++) {
-        const int   sizes[] = {RWS_PCFG_HIDDEN, 50, 25, rws_pcfg_rules(g, a)};
+        const int   sizes[] = {RWS_PCFG_HIDDEN, 50, 25, rws__pcfg_rules(g, a)};
         const char *name = joined(s, "phi.proposal.", g->nonterminals[a]);
         if (!name) return rws_no_memory(err, "the guide's networks");
         m->proposal[a] = rws_setup_mlp(s, RWS_PHI, name, RWS_RELU, RWS_UNIFORM, sizes, 4);
@@ -116,7 +116,7 @@ static rws_status declare_labels(rws_setup *s, rws_pcfg *m, rws_error *err)
     m->label = rws_setup_alloc(s, (size_t)g->n_nonterminals * sizeof *m->label);
     if (!m->label) return rws_no_memory(err, "the labels of trees");
     for (int a = 0; a < g->n_nonterminals && m->labelled > 0; a++) {
-        if (rws_pcfg_rules(g, a) == 1) continue;
+        if (rws__pcfg_rules(g, a) == 1) continue;
         const char *name = joined(s, "rules of ", g->nonterminals[a]);
         if (!name) return rws_no_memory(err, "the labels of trees");
         rws_setup_label_series(s, name, 1, m->caps.max_nodes);
@@ -139,9 +139,9 @@ static rws_status find_grammar(rws_setup *s, rws_grammar **out, rws_error *err)
 {
     const char *name = rws_setup_text(s, "grammar");
     for (int i = 0; rws_grammar_names[i]; i++)
-        if (strcmp(rws_grammar_names[i], name) == 0) return rws_grammar_find(name, out, err);
+        if (strcmp(rws_grammar_names[i], name) == 0) return rws__grammar_find(name, out, err);
     const char *path = rws_setup_path(s, "grammar");
-    return path ? rws_grammar_read(path, out, err) : rws_no_memory(err, "the path of a grammar");
+    return path ? rws__grammar_read(path, out, err) : rws_no_memory(err, "the path of a grammar");
 }
 
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
@@ -150,15 +150,15 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     bool      from_grammar, skip;
     *state = m;
     if (!m) return rws_no_memory(err, "the grammar's model");
-    RWS_TRY(rws_setting_either(s, "likelihood", "relaxed", "hard", &m->hard, err));
-    RWS_TRY(rws_setting_either(s, "pcfg_core", "tree", "sequential", &m->sequential, err));
-    RWS_TRY(rws_setting_either(s, "rules", "random", "grammar", &from_grammar, err));
-    RWS_TRY(rws_setting_either(s, "unknown", "refuse", "skip", &skip, err));
+    RWS_TRY(rws__setting_either(s, "likelihood", "relaxed", "hard", &m->hard, err));
+    RWS_TRY(rws__setting_either(s, "pcfg_core", "tree", "sequential", &m->sequential, err));
+    RWS_TRY(rws__setting_either(s, "rules", "random", "grammar", &from_grammar, err));
+    RWS_TRY(rws__setting_either(s, "unknown", "refuse", "skip", &skip, err));
     RWS_TRY(find_grammar(s, &m->g, err));
     m->unknown = skip ? RWS_UNKNOWN_SKIP : RWS_UNKNOWN_REFUSE;
     RWS_TRY(path_of(s, "data", "grammar", &m->path[RWS_TRAIN], err));
     RWS_TRY(path_of(s, "test_data", "data", &m->path[RWS_TEST], err));
-    if (!m->path[RWS_TRAIN] && rws_grammar_is_given(m->g)) RWS_TRY(rws_sentences_finite(m->g, err));
+    if (!m->path[RWS_TRAIN] && rws__grammar_is_given(m->g)) RWS_TRY(rws__sentences_finite(m->g, err));
     m->corpus = rws_setup_alloc(s, sizeof *m->corpus);
     const rws_grammar *g = m->g;
     const size_t       n = (size_t)g->n_nonterminals;
@@ -167,7 +167,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->theta = rws_setup_alloc(s, n * sizeof *m->theta);
     m->proposal = rws_setup_alloc(s, n * sizeof *m->proposal);
     m->deep = rws_setup_alloc(s, n * sizeof *m->deep);
-    const bool known = rws_grammar_is_given(g);
+    const bool known = rws__grammar_is_given(g);
     if (known) m->log_truth = rws_setup_alloc(s, (size_t)g->n_productions * sizeof *m->log_truth);
     if (!m->corpus || !m->theta || !m->proposal || !m->deep || (known && !m->log_truth))
         return rws_no_memory(err, "the grammar's model");
@@ -184,8 +184,8 @@ static void release(void *state)
 {
     rws_pcfg *m = state;
     if (!m) return;
-    rws_grammar_free(m->g);
-    if (m->corpus) rws_corpus_release(m->corpus);
+    rws__grammar_free(m->g);
+    if (m->corpus) rws__corpus_release(m->corpus);
 }
 
 const rws_model rws_model_pcfg = {
@@ -206,11 +206,11 @@ const rws_model rws_model_pcfg = {
                  .impossible = true},
     .setup = setup,
     .release = release,
-    .data = rws_pcfg_data,
-    .guide = rws_pcfg_guide,
-    .model = rws_pcfg_model,
-    .em = rws_pcfg_em,
-    .read = rws_pcfg_read,
-    .posterior = rws_pcfg_posterior,
+    .data = rws__pcfg_data,
+    .guide = rws__pcfg_guide,
+    .model = rws__pcfg_model,
+    .em = rws__pcfg_em,
+    .read = rws__pcfg_read,
+    .posterior = rws__pcfg_posterior,
     .ask_setting = "likelihood=hard",
 };

@@ -29,27 +29,27 @@ typedef struct {
 } rws_pcfg;
 
 /* The number of productions of a non-terminal. */
-static inline int rws_pcfg_rules(const rws_grammar *g, int a)
+static inline int rws__pcfg_rules(const rws_grammar *g, int a)
 {
     return g->first[a + 1] - g->first[a];
 }
 
 /* ---- pcfg_derive.c */
 
-void rws_pcfg_guide(rws_path *path, const void *state);
-void rws_pcfg_model(rws_path *path, const void *state);
-void rws_pcfg_truth(rws_path *path, const void *state); /* the model with the probabilities of the grammar's file */
+void rws__pcfg_guide(rws_path *path, const void *state);
+void rws__pcfg_model(rws_path *path, const void *state);
+void rws__pcfg_truth(rws_path *path, const void *state); /* the model with the probabilities of the grammar's file */
 
 /* ---- pcfg_data.c. A datum is the number of words, then the words. */
 
-void rws_pcfg_put(const rws_pcfg *m, const int *words, int n, float *datum);
+void rws__pcfg_put(const rws_pcfg *m, const int *words, int n, float *datum);
 
 /* Returns the number of words. */
-int rws_pcfg_words(const float *datum, int *words);
+int rws__pcfg_words(const float *datum, int *words);
 
-rws_status rws_pcfg_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
-                         float *const *fields, rws_error *err);
-rws_status rws_pcfg_read(const void *state, const char *text, float *const *fields, rws_error *err);
+rws_status rws__pcfg_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                          float *const *fields, rws_error *err);
+rws_status rws__pcfg_read(const void *state, const char *text, float *const *fields, rws_error *err);
 
 /* Sentences of one split: from the corpus, or else drawn from the grammar. */
 typedef struct {
@@ -61,27 +61,27 @@ typedef struct {
     rws_cut         cut; /* of a drawn tree */
 } rws_pcfg_source;
 
-rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split split, rws_error *err);
-void       rws_pcfg_source_close(rws_pcfg_source *s);
+rws_status rws__pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split split, rws_error *err);
+void       rws__pcfg_source_close(rws_pcfg_source *s);
 
 /* Sentence i of the corpus, or a drawn one; valid until the next call. NULL without memory. */
-const int *rws_pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, int *n_words);
+const int *rws__pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, int *n_words);
 
 /* ---- pcfg_exact.c */
 
 extern const rws_metric rws_pcfg_metrics[];
 
 /* The logs of the learned probabilities, by production; the caller's to free. NULL without memory. */
-double *rws_pcfg_log_p(const rws_pcfg *m);
+double *rws__pcfg_log_p(const rws_pcfg *m);
 
 /* The exact posterior by the parser: with the hard likelihood only, and for sentences with few enough words and
  * trees. */
-rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws_teller *tell, void *context,
-                              double *log_evidence, rws_error *err);
+rws_status rws__pcfg_posterior(const void *state, const float *const *fields, rws_teller *tell, void *context,
+                               double *log_evidence, rws_error *err);
 
 /* One step of expectation-maximisation: p(a -> r) becomes the expected uses of r, given the sentences, over the
  * expected uses of all rules of a. */
-rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_error *err);
+rws_status rws__pcfg_em(const void *state, int n_fresh, rws_random *random, rws_error *err);
 
 /* ---- pcfg_snapshots.c */
 

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_pcfg_put(const rws_pcfg *m, const int *tokens, int n, float *x)
+void rws__pcfg_put(const rws_pcfg *m, const int *tokens, int n, float *x)
 {
     memset(x, 0, (size_t)(1 + m->max_words) * sizeof *x);
     x[0] = (float)n;
     for (int i = 0; i < n; i++) x[1 + i] = (float)tokens[i];
 }
 
-int rws_pcfg_words(const float *datum, int *words)
+int rws__pcfg_words(const float *datum, int *words)
 {
     const int n = (int)datum[0];
     for (int i = 0; i < n; i++) words[i] = (int)datum[1 + i];
@@ -22,11 +22,12 @@ int rws_pcfg_words(const float *datum, int *words)
 /* ---- sources of sentences */
 
 /* The first call reads the files of sentences. */
-rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split split, rws_error *err)
+rws_status rws__pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split split, rws_error *err)
 {
     *s = (rws_pcfg_source){.m = m, .split = split};
     if (!m->corpus->n[RWS_TRAIN] && !m->corpus->n[RWS_TEST])
-        RWS_TRY(rws_corpus_read(m->g, m->path[RWS_TRAIN], m->path[RWS_TEST], m->unknown, m->max_words, m->corpus, err));
+        RWS_TRY(
+            rws__corpus_read(m->g, m->path[RWS_TRAIN], m->path[RWS_TEST], m->unknown, m->max_words, m->corpus, err));
     s->n_file = m->corpus->n[split];
     if (!s->n_file && !m->log_truth)
         return rws_fail(
@@ -34,21 +35,21 @@ rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split
             "The grammar gives no probabilities to draw sentences by; give it some, or sentences (`data`).");
     s->log_p = malloc((size_t)m->g->n_productions * sizeof *s->log_p);
     if (!s->log_p) return rws_no_memory(err, "the probabilities of a grammar");
-    rws_grammar_log_p(m->g, s->log_p);
+    rws__grammar_log_p(m->g, s->log_p);
     return RWS_OK;
 }
 
-void rws_pcfg_source_close(rws_pcfg_source *s)
+void rws__pcfg_source_close(rws_pcfg_source *s)
 {
     free(s->log_p);
-    rws_sequence_release(&s->tree);
-    rws_sequence_release(&s->words);
+    rws__sequence_release(&s->tree);
+    rws__sequence_release(&s->words);
 }
 
-const int *rws_pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, int *n_words)
+const int *rws__pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, int *n_words)
 {
-    if (s->n_file) return rws_corpus_sentence(s->m->corpus, s->split, i, n_words);
-    s->cut = rws_tree_sample(s->m->g, s->log_p, s->m->caps, random, &s->tree, &s->words);
+    if (s->n_file) return rws__corpus_sentence(s->m->corpus, s->split, i, n_words);
+    s->cut = rws__tree_sample(s->m->g, s->log_p, s->m->caps, random, &s->tree, &s->words);
     if (s->cut == RWS_TREE_NO_MEMORY) return NULL;
     *n_words = s->words.n;
     return s->words.at;
@@ -118,34 +119,34 @@ static rws_status put_labels(const rws_pcfg *m, const rws_pcfg_source *s, uint64
 
 /* Training sentences of a file are drawn uniformly; test sentences come in order, and again from the first after the
  * last. */
-rws_status rws_pcfg_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
-                         float *const *fields, rws_error *err)
+rws_status rws__pcfg_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                          float *const *fields, rws_error *err)
 {
     const rws_pcfg *m = state;
     rws_pcfg_source s;
-    RWS_TRY(rws_pcfg_source_open(&s, m, split, err));
+    RWS_TRY(rws__pcfg_source_open(&s, m, split, err));
     rws_status status = RWS_OK;
     for (int d = 0; d < n && status == RWS_OK; d++) {
         int i = 0, n_words;
         if (s.n_file && split == RWS_TRAIN) i = (int)rws_random_below(random, (uint32_t)s.n_file);
         else if (s.n_file) i = (int)((first + (uint64_t)d) % (uint64_t)s.n_file);
-        const int *words = rws_pcfg_source_take(&s, i, random, &n_words);
-        if (words) rws_pcfg_put(m, words, n_words, fields[0] + (size_t)d * (size_t)(1 + m->max_words));
+        const int *words = rws__pcfg_source_take(&s, i, random, &n_words);
+        if (words) rws__pcfg_put(m, words, n_words, fields[0] + (size_t)d * (size_t)(1 + m->max_words));
         else status = rws_no_memory(err, "a sentence");
         if (m->number) fields[m->number][d] = split == RWS_TRAIN ? (float)i : NAN;
         if (status == RWS_OK && m->labelled > 0) status = put_labels(m, &s, first + (uint64_t)d, fields, d, err);
     }
-    rws_pcfg_source_close(&s);
+    rws__pcfg_source_close(&s);
     return status;
 }
 
-rws_status rws_pcfg_read(const void *state, const char *text, float *const *fields, rws_error *err)
+rws_status rws__pcfg_read(const void *state, const char *text, float *const *fields, rws_error *err)
 {
     const rws_pcfg *m = state;
     int            *words = malloc((size_t)m->max_words * sizeof *words), n;
     if (!words) return rws_no_memory(err, "a sentence");
-    const rws_status status = rws_sentences_type(m->g, text, m->max_words, words, &n, err);
-    if (status == RWS_OK) rws_pcfg_put(m, words, n, fields[0]);
+    const rws_status status = rws__sentences_type(m->g, text, m->max_words, words, &n, err);
+    if (status == RWS_OK) rws__pcfg_put(m, words, n, fields[0]);
     free(words);
     return status;
 }

@@ -100,13 +100,13 @@ static derivation *derive(rws_path *path, const rws_pcfg *m, proposer *propose, 
             t->n_expanded++;
             b->rule = 0;
             if (m->deep[b->symbol]) log_p[i] = propose(path, m, t, now[i], context);
-            if (rws_pcfg_rules(g, b->symbol) > 1) awaited[n_awaited++] = log_p[i];
+            if (rws__pcfg_rules(g, b->symbol) > 1) awaited[n_awaited++] = log_p[i];
         }
         rws_await(path, awaited, n_awaited);
         for (int i = 0; i < take; i++) {
             branch *b = &t->node[now[i]];
             if (b->rule == RWS_LEAF) continue;
-            if (rws_pcfg_rules(g, b->symbol) > 1) b->rule = rws_choose(path, g->nonterminals[b->symbol], log_p[i]);
+            if (rws__pcfg_rules(g, b->symbol) > 1) b->rule = rws_choose(path, g->nonterminals[b->symbol], log_p[i]);
             const int from = t->n;
             add_children(path, m, t, now[i]);
             plan_children(path, m, &next, t, from);
@@ -169,7 +169,7 @@ static rws_var by_rules(rws_path *path, const rws_pcfg *m, derivation *t, int no
 {
     (void)context;
     const int a = t->node[node].symbol;
-    return rws_pcfg_rules(m->g, a) > 1 ? rws_log_softmax(path, rws_parameter(path, m->theta[a])) : (rws_var){0};
+    return rws__pcfg_rules(m->g, a) > 1 ? rws_log_softmax(path, rws_parameter(path, m->theta[a])) : (rws_var){0};
 }
 
 static rws_var by_truth(rws_path *path, const rws_pcfg *m, derivation *t, int node, void *context)
@@ -191,7 +191,7 @@ static double likelihood(const float *datum, const float *made, int dim, const v
     (void)dim;
     const comparison *c = context;
     if (c->m->hard) return memcmp(datum, made, (size_t)(1 + c->n_made) * sizeof *made) == 0 ? 0 : -INFINITY;
-    const double d = rws_edit_distance(c->datum, rws_pcfg_words(datum, c->datum), c->made, c->n_made, c->row);
+    const double d = rws_edit_distance(c->datum, rws__pcfg_words(datum, c->datum), c->made, c->n_made, c->row);
     return -d * d;
 }
 
@@ -214,9 +214,9 @@ static void report_tree(rws_path *path, const rws_pcfg *m, const reading *read, 
     if (!rws_reports(path)) return;
     rws_report_text(path, "sentence", sentence_text(path, m, read));
     const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
-    const size_t       length = rws_tree_text(m->g, &rules, NULL, 0);
+    const size_t       length = rws__tree_text(m->g, &rules, NULL, 0);
     char              *text = rws_alloc(path, length + 1);
-    if (length == 0 || rws_tree_text(m->g, &rules, text, length + 1) != length)
+    if (length == 0 || rws__tree_text(m->g, &rules, text, length + 1) != length)
         rws_give_up(path, "There is no memory for the text of a tree.");
     rws_report_text(path, "tree", text);
     rws_report(path, "truncated", rws_constant(path, cut));
@@ -231,23 +231,23 @@ static void emit_sentence(rws_path *path, const rws_pcfg *m, const derivation *t
     made[0] = (float)read.n_words;
     report_tree(path, m, &read, t->cut);
     *c = (comparison){.m = m, .made = rws_alloc(path, (size_t)(2 * read.n_words + 1 + m->max_words) * sizeof *c->made)};
-    c->n_made = rws_pcfg_words(made, c->made);
+    c->n_made = rws__pcfg_words(made, c->made);
     c->row = c->made + c->n_made;
     c->datum = c->row + c->n_made + 1;
     rws_simulate(path, RWS_PCFG_SENTENCE, made, likelihood, c);
 }
 
-void rws_pcfg_model(rws_path *path, const void *state)
+void rws__pcfg_model(rws_path *path, const void *state)
 {
     emit_sentence(path, state, derive(path, state, by_rules, NULL));
 }
 
-void rws_pcfg_truth(rws_path *path, const void *state)
+void rws__pcfg_truth(rws_path *path, const void *state)
 {
     const rws_pcfg *m = state;
     rws_var        *log_p = rws_alloc(path, (size_t)m->g->n_nonterminals * sizeof *log_p);
     for (int a = 0; a < m->g->n_nonterminals; a++)
-        log_p[a] = rws_log_softmax(path, rws_constants(path, m->log_truth + m->g->first[a], rws_pcfg_rules(m->g, a)));
+        log_p[a] = rws_log_softmax(path, rws_constants(path, m->log_truth + m->g->first[a], rws__pcfg_rules(m->g, a)));
     emit_sentence(path, m, derive(path, m, by_truth, log_p));
 }
 
@@ -270,11 +270,11 @@ static rws_var by_guide(rws_path *path, const rws_pcfg *m, derivation *t, int no
                              rws_onehot(path, rws_constant(path, (float)address), m->g->n_nonterminals * m->n_places)};
     b->state = rws_gru(path, m->core, parts, 3, top ? g->no_state : t->node[before].state);
     g->last = node;
-    if (rws_pcfg_rules(m->g, b->symbol) == 1) return (rws_var){0};
+    if (rws__pcfg_rules(m->g, b->symbol) == 1) return (rws_var){0};
     return rws_log_softmax(path, rws_mlp(path, m->proposal[b->symbol], b->state));
 }
 
-void rws_pcfg_guide(rws_path *path, const void *state)
+void rws__pcfg_guide(rws_path *path, const void *state)
 {
     const rws_pcfg *m = state;
     const rws_var   unknown = rws_zeros(path, m->g->n_terminals);

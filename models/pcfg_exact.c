@@ -18,11 +18,11 @@ static void log_softmax(const float *logits, int n, double *out)
     for (int i = 0; i < n; i++) out[i] = out[i] - top - log(total);
 }
 
-double *rws_pcfg_log_p(const rws_pcfg *m)
+double *rws__pcfg_log_p(const rws_pcfg *m)
 {
     double *log_p = malloc((size_t)m->g->n_productions * sizeof *log_p);
     for (int a = 0; a < m->g->n_nonterminals && log_p; a++)
-        log_softmax(rws_param_values(m->theta[a]), rws_pcfg_rules(m->g, a), log_p + m->g->first[a]);
+        log_softmax(rws_param_values(m->theta[a]), rws__pcfg_rules(m->g, a), log_p + m->g->first[a]);
     return log_p;
 }
 
@@ -38,7 +38,7 @@ static rws_status p_error(rws_eval *e, const void *state, double *value, rws_err
     const rws_pcfg *m = state;
     *value = m->log_truth ? 0 : NAN;
     if (!m->log_truth) return RWS_OK;
-    double *log_p = rws_pcfg_log_p(m);
+    double *log_p = rws__pcfg_log_p(m);
     if (!log_p) return no_log_p(err);
     for (int i = 0; i < m->g->n_productions; i++) {
         const double p = m->g->productions[i].p;
@@ -55,7 +55,7 @@ static rws_status q_error(rws_eval *e, const void *state, double *value, rws_err
     const rws_pcfg *m = state;
     *value = NAN;
     if (!m->log_truth) return RWS_OK;
-    const rws_status status = rws_eval_dream(e, rws_pcfg_truth, DREAMS, value, err);
+    const rws_status status = rws_eval_dream(e, rws__pcfg_truth, DREAMS, value, err);
     *value = -*value;
     return status;
 }
@@ -67,7 +67,7 @@ static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws
 {
     const rws_pcfg *m = state;
     const float    *x = rws_eval_field(e, RWS_PCFG_SENTENCE);
-    double         *log_p = rws_pcfg_log_p(m), total = 0, log_x;
+    double         *log_p = rws__pcfg_log_p(m), total = 0, log_x;
     int             n = 0, words[LONGEST];
     rws_status      status = RWS_OK;
     if (!log_p) return no_log_p(err);
@@ -77,7 +77,7 @@ static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws
             break;
         }
         status = rws_eval_check_stop(e, err);
-        if (status == RWS_OK) status = rws_parse_log_p(m->g, log_p, words, rws_pcfg_words(x, words), &log_x, err);
+        if (status == RWS_OK) status = rws__parse_log_p(m->g, log_p, words, rws__pcfg_words(x, words), &log_x, err);
         if (status == RWS_OK && log_x > -INFINITY) total += log_x, n++;
     }
     *value = n ? total / n : NAN;
@@ -110,32 +110,32 @@ static rws_status tell_trees(const rws_pcfg *m, const rws_parses *parses, rws_te
 {
     bool done = true;
     for (int i = 0; i < parses->n_trees && done; i++) {
-        const size_t length = rws_tree_text(m->g, &parses->trees[i], NULL, 0);
+        const size_t length = rws__tree_text(m->g, &parses->trees[i], NULL, 0);
         char        *text = malloc(length + 1);
-        done = text && length > 0 && rws_tree_text(m->g, &parses->trees[i], text, length + 1) == length;
+        done = text && length > 0 && rws__tree_text(m->g, &parses->trees[i], text, length + 1) == length;
         if (done) tell_one(context, "tree", text, parses->posterior[i]);
         free(text);
     }
     return done ? RWS_OK : rws_no_memory(err, "the text of a tree");
 }
 
-rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws_teller *tell_one, void *context,
-                              double *log_evidence, rws_error *err)
+rws_status rws__pcfg_posterior(const void *state, const float *const *fields, rws_teller *tell_one, void *context,
+                               double *log_evidence, rws_error *err)
 {
     const rws_pcfg *m = state;
     rws_parses      parses;
     *log_evidence = NAN;
     if (!m->hard || fields[0][0] > LONGEST) return RWS_OK;
     int       words[LONGEST];
-    const int n = rws_pcfg_words(fields[0], words);
-    double   *log_p = rws_pcfg_log_p(m);
+    const int n = rws__pcfg_words(fields[0], words);
+    double   *log_p = rws__pcfg_log_p(m);
     if (!log_p) return no_log_p(err);
-    rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MAX_TREES, err);
+    rws_status status = rws__parses_init(&parses, m->g, log_p, words, n, MAX_TREES, err);
     if (status == RWS_OK && parses.n_all <= MAX_TREES) {
         *log_evidence = parses.log_evidence;
         status = tell_trees(m, &parses, tell_one, context, err);
     }
-    rws_parses_release(&parses);
+    rws__parses_release(&parses);
     free(log_p);
     return status;
 }
@@ -150,28 +150,28 @@ static rws_status add_counts(const rws_pcfg *m, const double *log_p, const int *
                              double *more, rws_error *err)
 {
     rws_parse_chart *chart;
-    RWS_TRY(rws_parse_chart_new(m->g, RWS_PARSE_SUM, log_p, words, n_words, &chart, err));
+    RWS_TRY(rws__parse_chart_new(m->g, RWS_PARSE_SUM, log_p, words, n_words, &chart, err));
     rws_status status = RWS_OK;
-    if (rws_parse_chart_total(chart) > -INFINITY) {
-        status = rws_parse_chart_expected_counts(chart, more, err);
+    if (rws__parse_chart_total(chart) > -INFINITY) {
+        status = rws__parse_chart_expected_counts(chart, more, err);
         for (int i = 0; i < m->g->n_productions && status == RWS_OK; i++) counts[i] += more[i];
     }
-    rws_parse_chart_free(chart);
+    rws__parse_chart_free(chart);
     return status;
 }
 
-rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_error *err)
+rws_status rws__pcfg_em(const void *state, int n_fresh, rws_random *random, rws_error *err)
 {
     const rws_pcfg    *m = state;
     const rws_grammar *g = m->g;
     rws_pcfg_source    s;
-    RWS_TRY(rws_pcfg_source_open(&s, m, RWS_TRAIN, err));
+    RWS_TRY(rws__pcfg_source_open(&s, m, RWS_TRAIN, err));
     const size_t n = (size_t)g->n_productions;
-    double      *log_p = rws_pcfg_log_p(m), *counts = calloc(2 * n, sizeof *counts), all = 0;
+    double      *log_p = rws__pcfg_log_p(m), *counts = calloc(2 * n, sizeof *counts), all = 0;
     rws_status   status = log_p && counts ? RWS_OK : no_log_p(err);
     for (int i = 0; i < (s.n_file ? s.n_file : n_fresh) && status == RWS_OK; i++) {
         int        n_words;
-        const int *words = rws_pcfg_source_take(&s, i, random, &n_words);
+        const int *words = rws__pcfg_source_take(&s, i, random, &n_words);
         status =
             words ? add_counts(m, log_p, words, n_words, counts, counts + n, err) : rws_no_memory(err, "a sentence");
     }
@@ -179,7 +179,7 @@ rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_e
         float *logits = rws_param_values(m->theta[a]);
         double total = 0;
         for (int i = g->first[a]; i < g->first[a + 1]; i++) total += counts[i];
-        for (int i = 0; i < rws_pcfg_rules(g, a) && total > 0; i++)
+        for (int i = 0; i < rws__pcfg_rules(g, a) && total > 0; i++)
             logits[i] = (float)log(fmax(counts[g->first[a] + i] / total, LEAST));
         all += total;
     }
@@ -187,6 +187,6 @@ rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_e
         status = rws_fail(err, RWS_BAD_INPUT, "The grammar derives none of the sentences to learn from.");
     free(counts);
     free(log_p);
-    rws_pcfg_source_close(&s);
+    rws__pcfg_source_close(&s);
     return status;
 }

@@ -12,9 +12,9 @@
 
 static rws_status measure_rules(rws_eval *e, const rws_pcfg *m, bool truth, rws_error *err)
 {
-    const int a = rws_grammar_nonterminal(m->g, "NP"), n = a < 0 ? 0 : rws_pcfg_rules(m->g, a);
+    const int a = rws__grammar_nonterminal(m->g, "NP"), n = a < 0 ? 0 : rws__pcfg_rules(m->g, a);
     if (n == 0 || (truth && !m->log_truth)) return RWS_OK;
-    double *log_p = rws_pcfg_log_p(m);
+    double *log_p = rws__pcfg_log_p(m);
     if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
     for (int i = 0; i < n; i++) {
         const rws_production *p = &m->g->productions[m->g->first[a] + i];
@@ -72,7 +72,7 @@ static rws_status measure_trees(rws_eval *e, const void *state, rws_error *err)
     const int   n_labels = m->g->n_nonterminals + 1; /* at most: productions of each, and the number of the sentence */
     const float no_number = NAN;
     int         words[8];
-    const int   n = rws_grammar_tokens(m->g, EXAMPLE, words, 8);
+    const int   n = rws__grammar_tokens(m->g, EXAMPLE, words, 8);
     float      *x = calloc((size_t)(1 + m->max_words), sizeof *x);
     float      *unlabelled = calloc((size_t)(1 + m->caps.max_nodes), sizeof *unlabelled); /* a series without items */
     const float **fields = calloc((size_t)(1 + n_labels), sizeof *fields);
@@ -81,7 +81,7 @@ static rws_status measure_trees(rws_eval *e, const void *state, rws_error *err)
     rws_status    status = x && unlabelled && fields && t.list ? RWS_OK : rws_no_memory(err, "the trees of a sentence");
     for (int i = 0; i < n; i++) known = known && words[i] != RWS_OOV;
     if (known && status == RWS_OK) {
-        rws_pcfg_put(m, words, n, x);
+        rws__pcfg_put(m, words, n, x);
         fields[0] = x;
         for (int i = 1; i <= n_labels; i++) fields[i] = unlabelled;
         if (m->number) fields[m->number] = &no_number;

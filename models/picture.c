@@ -30,26 +30,26 @@
 
 extern const rws_op rws_op_picture; /* below */
 
-rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
-                    rws_var front, rws_var back, int out_rows, int out_cols)
+rws_var rws__picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
+                     rws_var front, rws_var back, int out_rows, int out_cols)
 {
     rws_var v, in[RWS_OP_INPUTS] = {front, back};
-    if (rws_replayed(path, &v)) return v;
-    if (n < 0 || n > MOST) rws_path_mistake(path, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
-    rws_pictures_expect(path, "rws_picture", rows, cols, out_rows, out_cols);
+    if (rws__replayed(path, &v)) return v;
+    if (n < 0 || n > MOST) rws__path_mistake(path, "rws__picture takes 0 to %d glimpses, not %d.", MOST, n);
+    rws__pictures_expect(path, "rws__picture", rows, cols, out_rows, out_cols);
     const int size = out_rows * out_cols;
     if (rws_dim(path, front) != size || rws_dim(path, back) != size)
-        rws_path_mistake(path, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows,
-                         out_cols, rws_dim(path, front), rws_dim(path, back));
+        rws__path_mistake(path, "rws__picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows,
+                          out_cols, rws_dim(path, front), rws_dim(path, back));
     for (int i = 0; i < n; i++) {
         if (rws_dim(path, glimpses[i]) != rows * cols || rws_dim(path, wheres[i]) != 4)
-            rws_path_mistake(path, "rws_picture takes glimpses of %d x %d numbers and 4 to say where, not %d and %d.",
-                             rows, cols, rws_dim(path, glimpses[i]), rws_dim(path, wheres[i]));
+            rws__path_mistake(path, "rws__picture takes glimpses of %d x %d numbers and 4 to say where, not %d and %d.",
+                              rows, cols, rws_dim(path, glimpses[i]), rws_dim(path, wheres[i]));
         in[2 + 2 * i] = glimpses[i];
         in[3 + 2 * i] = wheres[i];
     }
-    return rws_returns(
-        path, rws_record(path, &rws_op_picture, (rws_op_args){.k = rows, .offset = out_rows}, in, 2 + 2 * n, size));
+    return rws__returns(
+        path, rws__record(path, &rws_op_picture, (rws_op_args){.k = rows, .offset = out_rows}, in, 2 + 2 * n, size));
 }
 
 /* ---- pictures are made one after the other, line by line */
@@ -72,7 +72,7 @@ typedef struct {
 
 static inline float mask_at(float cover)
 {
-    return 1 / (1 + rws_exp(SHIFT - SLOPE * cover));
+    return 1 / (1 + rws__exp(SHIFT - SLOPE * cover));
 }
 
 static picture picture_new(rws_call *c, int at, int size)
@@ -80,7 +80,7 @@ static picture picture_new(rws_call *c, int at, int size)
     picture p = {.c = c, .at = at, .n = (c->n_in - at - 2) / 2, .front_row = SIZE_MAX, .back_row = SIZE_MAX};
     p.rows = c->args.offset;
     p.cols = size / p.rows;
-    p.stride = rws_lanes_up(p.cols);
+    p.stride = rws__lanes_up(p.cols);
     p.mask = mask_at(0);
     float **canvas[] = {&p.both, &p.back, &p.logit, &p.soft, &p.chance, &p.open};
     for (size_t i = 0; i < sizeof canvas / sizeof *canvas; i++)
@@ -88,7 +88,7 @@ static picture picture_new(rws_call *c, int at, int size)
     float **line[] = {&p.y, &p.a, &p.m, &p.raw, &p.l, &p.e, &p.x, &p.by, &p.by_a};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++) *line[i] = RWS_NEW0(c->arena, float, p.stride);
     for (int i = 0; i < p.n; i++) {
-        rws_window_init(&p.window[i], c->arena, c->args.k, c->in[at + 2 + 2 * i].dim / c->args.k, p.rows, p.cols);
+        rws__window_init(&p.window[i], c->arena, c->args.k, c->in[at + 2 + 2 * i].dim / c->args.k, p.rows, p.cols);
         p.inner[i] = RWS_NEW(c->arena, float, p.stride);
     }
     return p;
@@ -110,7 +110,7 @@ static void make_background(picture *p, const float *front, const float *back)
         float *restrict open = p->open + at;
         for (int j = 0; j < p->cols; j++, front++, back++) both[j] = *front + *back, minus[j] = *back;
         FOR_SIMD (j, 0, p->stride) {
-            const float raw = p->mask * both[j] - minus[j], l = clipped(raw), e = rws_exp(-fabsf(l));
+            const float raw = p->mask * both[j] - minus[j], l = clipped(raw), e = rws__exp(-fabsf(l));
             logit[j] = l;
             open[j] = raw == l;
             soft[j] = (l > 0 ? l : 0) + log1pf(e);
@@ -124,14 +124,14 @@ static void begin(picture *p, size_t r)
 {
     const rws_call *c = p->c;
     const rws_view *front = &c->in[p->at], *back = &c->in[p->at + 1];
-    if (rws_view_index(front, r) != p->front_row || rws_view_index(back, r) != p->back_row) {
-        p->front_row = rws_view_index(front, r);
-        p->back_row = rws_view_index(back, r);
-        make_background(p, rws_view_row(front, r), rws_view_row(back, r));
+    if (rws__view_index(front, r) != p->front_row || rws__view_index(back, r) != p->back_row) {
+        p->front_row = rws__view_index(front, r);
+        p->back_row = rws__view_index(back, r);
+        make_background(p, rws__view_row(front, r), rws__view_row(back, r));
     }
     for (int t = 0; t < p->n; t++) {
         rws_window *w = &p->window[t];
-        rws_window_lay(w, rws_view_row(&c->in[p->at + 3 + 2 * t], r), rws_view_row(&c->in[p->at + 2 + 2 * t], r));
+        rws__window_lay(w, rws__view_row(&c->in[p->at + 3 + 2 * t], r), rws__view_row(&c->in[p->at + 2 + 2 * t], r));
         float *restrict inner = p->inner[t];
         FOR_SIMD (j, w->x.first, w->x.end) inner[j] = mask_at(w->cover_x[j]);
     }
@@ -141,7 +141,7 @@ static void begin(picture *p, size_t r)
 static bool is_misplaced(const picture *p, size_t r)
 {
     for (int t = 0; t < p->n; t++)
-        if (rws_where_is_nan(rws_view_row(&p->c->in[p->at + 3 + 2 * t], r))) return true;
+        if (rws__where_is_nan(rws__view_row(&p->c->in[p->at + 3 + 2 * t], r))) return true;
     return false;
 }
 
@@ -153,7 +153,7 @@ static bool make_line(picture *p, int i, int *first, int *end)
     *first = p->stride, *end = 0;
     for (int t = 0; t < p->n; t++) {
         const rws_window *w = &p->window[t];
-        if (!rws_window_has(w, i) || w->x.first == w->x.end) continue;
+        if (!rws__window_has(w, i) || w->x.first == w->x.end) continue;
         if (w->x.first < *first) *first = w->x.first;
         if (w->x.end > *end) *end = w->x.end;
         only = w;
@@ -166,7 +166,7 @@ static bool make_line(picture *p, int i, int *first, int *end)
     float *restrict e = p->e;
     FOR_SIMD (j, *first, *end) y[j] = a[j] = 0;
     for (int t = 0; t < p->n; t++)
-        if (rws_window_has(&p->window[t], i)) rws_window_add(&p->window[t], i, y, a);
+        if (rws__window_has(&p->window[t], i)) rws__window_add(&p->window[t], i, y, a);
     if (n == 1 && only->cover_y[i] == 1)
         memcpy(m + *first, p->inner[only - p->window] + *first, (size_t)(*end - *first) * sizeof *m);
     else
@@ -174,7 +174,7 @@ static bool make_line(picture *p, int i, int *first, int *end)
     FOR_SIMD (j, *first, *end) {
         raw[j] = y[j] + m[j] * both[j] - back[j];
         l[j] = clipped(raw[j]);
-        e[j] = rws_exp(-fabsf(l[j]));
+        e[j] = rws__exp(-fabsf(l[j]));
     }
     return true;
 }
@@ -191,8 +191,8 @@ static void back_line(picture *p, int i, int first, int end, size_t r)
     if (moves)
         FOR_SIMD (j, first, end) p->by_a[j] = p->by[j] * p->both[at + (size_t)j] * SLOPE * p->m[j] * (1 - p->m[j]);
     for (int t = 0; t < p->n; t++)
-        if (rws_window_has(&p->window[t], i))
-            rws_window_back(&p->window[t], i, p->by, p->by_a, rws_call_sink_row(c, p->at + 3 + 2 * t, r));
+        if (rws__window_has(&p->window[t], i))
+            rws__window_back(&p->window[t], i, p->by, p->by_a, rws__call_sink_row(c, p->at + 3 + 2 * t, r));
 }
 
 /* Adds the gradients of front and back along line i, from p->by and the mask p->m of the whole line. */
@@ -209,7 +209,7 @@ static void back_end(picture *p, size_t r)
 {
     for (int t = 0; t < p->n; t++) {
         const int s = p->at + 2 + 2 * t;
-        rws_window_back_end(&p->window[t], rws_call_sink_row(p->c, s, r), rws_call_sink_row(p->c, s + 1, r));
+        rws__window_back_end(&p->window[t], rws__call_sink_row(p->c, s, r), rws__call_sink_row(p->c, s + 1, r));
     }
 }
 
@@ -226,7 +226,7 @@ static void clip_background(picture *p, int i, int from, int to)
 
 static void picture_forward(rws_call *c)
 {
-    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_arena_mark mark = rws__arena_at(c->arena);
     picture        p = picture_new(c, 0, c->dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         begin(&p, r);
@@ -239,14 +239,14 @@ static void picture_forward(rws_call *c)
         }
         for (int j = 0; j < c->dim && is_misplaced(&p, r); j++) c->out[r * (size_t)c->dim + (size_t)j] = NAN;
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static void picture_backward(rws_call *c)
 {
-    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_arena_mark mark = rws__arena_at(c->arena);
     picture        p = picture_new(c, 0, c->dim);
-    for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
+    for (int s = 0; s < c->n_in; s++) rws__call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         begin(&p, r);
         for (int i = 0, first, end; i < p.rows; i++) {
@@ -257,11 +257,11 @@ static void picture_backward(rws_call *c)
                 clip_background(&p, i, end, p.stride);
                 back_line(&p, i, first, end, r);
             }
-            back_background(&p, i, rws_call_sink_row(c, 0, r), rws_call_sink_row(c, 1, r));
+            back_background(&p, i, rws__call_sink_row(c, 0, r), rws__call_sink_row(c, 1, r));
         }
         back_end(&p, r);
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* ---- the log-density of bits: the sum of x l - softplus(l) */
@@ -315,12 +315,12 @@ static double background_dot(const picture *p, const float *x)
 
 static void picture_bits_forward(rws_call *c)
 {
-    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_arena_mark mark = rws__arena_at(c->arena);
     picture        p = picture_new(c, 1, c->in[0].dim);
     const float   *last = NULL;
     double         dot = 0;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *x = rws_view_row(&c->in[0], r);
+        const float *x = rws__view_row(&c->in[0], r);
         const size_t front_row = p.front_row, back_row = p.back_row;
         product      q = {.lanes = {1, 1, 1, 1, 1, 1, 1, 1}};
         begin(&p, r);
@@ -341,7 +341,7 @@ static void picture_bits_forward(rws_call *c)
         product_flush(&q);
         c->out[r] = is_misplaced(&p, r) ? NAN : (float)(total - q.log);
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* The gradient of the datum is g times the logits. */
@@ -353,14 +353,14 @@ static void back_datum(picture *p, int i, int first, int end, float g, float *by
 
 static void picture_bits_backward(rws_call *c)
 {
-    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_arena_mark mark = rws__arena_at(c->arena);
     picture        p = picture_new(c, 1, c->in[0].dim);
-    for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
+    for (int s = 0; s < c->n_in; s++) rws__call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float  g = c->gout[r];
-        const float *x = rws_view_row(&c->in[0], r);
-        float       *by_x = rws_call_sink_row(c, 0, r), *by_front = rws_call_sink_row(c, 1, r),
-              *by_back = rws_call_sink_row(c, 2, r);
+        const float *x = rws__view_row(&c->in[0], r);
+        float       *by_x = rws__call_sink_row(c, 0, r), *by_front = rws__call_sink_row(c, 1, r),
+              *by_back = rws__call_sink_row(c, 2, r);
         if (g == 0) continue;
         begin(&p, r);
         for (int i = 0, first, end; i < p.rows; i++) {
@@ -379,7 +379,7 @@ static void picture_bits_backward(rws_call *c)
         }
         back_end(&p, r);
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* Both ops are local: particles with another number of glimpses have another picture, so only the rows of this path

@@ -60,7 +60,7 @@ static rws_status read_layers(const char *text, sbn *m, rws_error *err)
 static rws_status read_images(rws_setup *s, rws_mnist_part part, images *out, rws_error *err)
 {
     float           *pixels;
-    const rws_status status = rws_mnist_binary(part, &pixels, &out->n, err);
+    const rws_status status = rws__mnist_binary(part, &pixels, &out->n, err);
     if (status != RWS_OK) return status;
     const size_t size = (size_t)out->n * RWS_MNIST_PIXELS;
     out->pixels = rws_setup_alloc(s, size);
@@ -73,7 +73,7 @@ static rws_status read_images(rws_setup *s, rws_mnist_part part, images *out, rw
 static rws_status centre(rws_setup *s, sbn *m, rws_error *err)
 {
     const size_t n = (size_t)m->n_pixels;
-    float       *bias = m->down[0] ? rws_declared_values(rws_layer_bias(m->down[0])) : NULL;
+    float       *bias = m->down[0] ? rws__declared_values(rws_layer_bias(m->down[0])) : NULL;
     m->mean = rws_setup_alloc(s, n * sizeof *m->mean);
     if (!m->mean || !bias) return rws_no_memory(err, "the mean image");
     for (int i = 0; i < m->train.n; i++)
@@ -113,8 +113,8 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     sbn *m = rws_setup_alloc(s, sizeof *m);
     if (!m) return rws_no_memory(err, "the belief network");
     bool noise;
-    RWS_TRY(rws_setting_either(s, "sbn_center", "mean", "half", &m->half, err));
-    RWS_TRY(rws_setting_either(s, "data", "mnist", "noise", &noise, err));
+    RWS_TRY(rws__setting_either(s, "sbn_center", "mean", "half", &m->half, err));
+    RWS_TRY(rws__setting_either(s, "data", "mnist", "noise", &noise, err));
     m->n_pixels = rws_setup_int(s, "pixels");
     if (!noise && m->n_pixels != RWS_MNIST_PIXELS)
         return rws_fail(err, RWS_BAD_INPUT, "pixels is for data=noise; images of mnist have %d.", RWS_MNIST_PIXELS);

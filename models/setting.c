@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-rws_status rws_setting_word(rws_setup *s, const char *name, const char *const *words, int *which, rws_error *err)
+rws_status rws__setting_word(rws_setup *s, const char *name, const char *const *words, int *which, rws_error *err)
 {
     const char *text = rws_setup_text(s, name);
     for (*which = 0; words[*which]; ++*which)
@@ -12,11 +12,11 @@ rws_status rws_setting_word(rws_setup *s, const char *name, const char *const *w
                     words[2] ? " or " : "", words[2] ? words[2] : "", text);
 }
 
-rws_status rws_setting_either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out,
-                              rws_error *err)
+rws_status rws__setting_either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out,
+                               rws_error *err)
 {
     int              which;
-    const rws_status status = rws_setting_word(s, name, (const char *[]){no, yes, NULL}, &which, err);
+    const rws_status status = rws__setting_word(s, name, (const char *[]){no, yes, NULL}, &which, err);
     *out = which == 1;
     return status;
 }

@@ -109,7 +109,7 @@ void assert_mean(const char *what, rws_trainer *t, const double *right, size_t e
 {
     const double bound = 6;
     sample       s = {0, calloc(end, sizeof(double)), calloc(end, sizeof(double))};
-    float       *g = malloc(rws_trainer_state_of(t).params->size * sizeof *g);
+    float       *g = malloc(rws__trainer_state_of(t).params->size * sizeof *g);
     size_t       at = 0;
     double       top = INFINITY;
     for (uint64_t n = draws; n <= 16 * draws && !(top < bound); n *= 4) {

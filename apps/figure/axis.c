@@ -14,12 +14,12 @@ static const double MAX_DECADES = 12;
  * normal number. */
 static const double LARGEST = 1e300, SMALLEST = 1e-290;
 
-rws_extent rws_extent_empty(void)
+rws_extent rws__extent_empty(void)
 {
     return (rws_extent){INFINITY, -INFINITY, INFINITY};
 }
 
-void rws_extent_add(rws_extent *extent, double value)
+void rws__extent_add(rws_extent *extent, double value)
 {
     if (!isfinite(value)) return;
     if (value < extent->low) extent->low = value;
@@ -101,8 +101,8 @@ static rws_range log_range(const rws_extent *core, const rws_extent *fringe, dou
     return (rws_range){RWS_AXIS_LOG, pow(10, low), pow(10, high)};
 }
 
-rws_status rws_axis_range(const rws_axis *axis, const rws_extent *core, const rws_extent *fringe, double padding,
-                          rws_range *out, rws_error *err)
+rws_status rws__axis_range(const rws_axis *axis, const rws_extent *core, const rws_extent *fringe, double padding,
+                           rws_range *out, rws_error *err)
 {
     const char *name = axis->label ? axis->label : "a chart";
     rws_range   range =
@@ -139,7 +139,7 @@ rws_status rws_axis_range(const rws_axis *axis, const rws_extent *core, const rw
     return RWS_OK;
 }
 
-double rws_range_place(rws_range range, double value)
+double rws__range_place(rws_range range, double value)
 {
     if (!isfinite(value)) return NAN;
     double place;
@@ -336,7 +336,7 @@ static int log_ticks(rws_range range, int wanted, bool ascii, rws_tick *ticks)
     return n;
 }
 
-int rws_axis_ticks(const rws_axis *axis, rws_range range, int wanted, bool ascii, rws_tick *ticks)
+int rws__axis_ticks(const rws_axis *axis, rws_range range, int wanted, bool ascii, rws_tick *ticks)
 {
     wanted = MIN(MAX(wanted, 1), 20);
     if (!axis->ticks)
@@ -344,7 +344,7 @@ int rws_axis_ticks(const rws_axis *axis, rws_range range, int wanted, bool ascii
                                            : linear_ticks(range, wanted, ascii, ticks);
     int n = 0;
     for (int i = 0; i < axis->n_ticks && n < RWS_MAX_TICKS; i++) {
-        double place = rws_range_place(range, axis->ticks[i]);
+        double place = rws__range_place(range, axis->ticks[i]);
         if (!(place > -1e-9 && place < 1 + 1e-9)) continue;
         ticks[n] = (rws_tick){.value = axis->ticks[i]};
         label_alone(&ticks[n++], ascii);
@@ -352,7 +352,7 @@ int rws_axis_ticks(const rws_axis *axis, rws_range range, int wanted, bool ascii
     return n;
 }
 
-char *rws_axis_caption(const rws_axis *axis, char *text, size_t size)
+char *rws__axis_caption(const rws_axis *axis, char *text, size_t size)
 {
     if (axis->label && axis->unit) snprintf(text, size, "%s (%s)", axis->label, axis->unit);
     else snprintf(text, size, "%s", axis->label ? axis->label : axis->unit ? axis->unit : "");

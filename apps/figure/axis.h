@@ -51,10 +51,10 @@ typedef struct {
 enum { RWS_MAX_TICKS = 128 };
 
 /* The extent of nothing. */
-rws_extent rws_extent_empty(void);
+rws_extent rws__extent_empty(void);
 
 /* Widens the extent to hold the value. A value that is not finite changes nothing. */
-void rws_extent_add(rws_extent *extent, double value);
+void rws__extent_add(rws_extent *extent, double value);
 
 /* The range to draw. Both ends come from the axis where it fixes them, else from the values in core, widened by those
  * in fringe (bands) as far as one decade or one core's width, padded by the given share of the width, and rounded to a
@@ -63,18 +63,18 @@ void rws_extent_add(rws_extent *extent, double value);
  *
  * Fails with RWS_BAD_INPUT if the axis fixes a range that is upside down, infinite, or not positive where it must
  * be. */
-rws_status rws_axis_range(const rws_axis *axis, const rws_extent *core, const rws_extent *fringe, double padding,
-                          rws_range *out, rws_error *err);
+rws_status rws__axis_range(const rws_axis *axis, const rws_extent *core, const rws_extent *fringe, double padding,
+                           rws_range *out, rws_error *err);
 
 /* Where the value lies: 0 at the low end, 1 at the high end, at most one width beyond either. NaN if it has no
  * place. */
-double rws_range_place(rws_range range, double value);
+double rws__range_place(rws_range range, double value);
 
 /* Fills ticks (RWS_MAX_TICKS of them belong to the caller) with about `wanted` labelled ticks and the minor ones
  * between, in ascending order within each kind. Returns their number. */
-int rws_axis_ticks(const rws_axis *axis, rws_range range, int wanted, bool ascii, rws_tick *ticks);
+int rws__axis_ticks(const rws_axis *axis, rws_range range, int wanted, bool ascii, rws_tick *ticks);
 
 /* Writes "label (unit)" into text, or the empty string. Returns text. */
-char *rws_axis_caption(const rws_axis *axis, char *text, size_t size);
+char *rws__axis_caption(const rws_axis *axis, char *text, size_t size);
 
 #endif

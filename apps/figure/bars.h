@@ -33,6 +33,6 @@ typedef struct {
 /* Writes the bars to the path, which ends in .png, .svg or .pdf. Fails with RWS_BAD_INPUT if the ending is another, the
  * axis is logarithmic or its fixed range impossible, or the file cannot be written; a file that was there is then
  * untouched. */
-rws_status rws_bars_draw(const rws_bars *bars, const char *path, rws_error *err);
+rws_status rws__bars_draw(const rws_bars *bars, const char *path, rws_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-void rws_brackets_release(rws_brackets *t)
+void rws__brackets_release(rws_brackets *t)
 {
     for (int i = 0; i < t->n; i++) g_free(t->nodes[i].label);
     g_free(t->nodes);
@@ -24,7 +24,7 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-bool rws_brackets_read(const char *text, rws_brackets *out)
+bool rws__brackets_read(const char *text, rws_brackets *out)
 {
     GArray     *nodes = g_array_new(false, true, sizeof(rws_bracket));
     int         open = -1; /* the innermost node that is not closed */
@@ -57,7 +57,7 @@ bool rws_brackets_read(const char *text, rws_brackets *out)
     good = good && open < 0 && nodes->len > 0;
     out->n = (int)nodes->len;
     out->nodes = (rws_bracket *)(void *)g_array_free(nodes, false);
-    if (!good) rws_brackets_release(out);
+    if (!good) rws__brackets_release(out);
     return good;
 }
 
@@ -69,7 +69,7 @@ static void shift(rws_brackets *t, int i, double by)
 }
 
 /* Places subtrees from the leaves up: each is first placed with its left edge at 0, and then moved by its parent. */
-void rws_brackets_place(rws_brackets *t, double gap, bool whole)
+void rws__brackets_place(rws_brackets *t, double gap, bool whole)
 {
     double *width = g_new0(double, t->n);
     for (int i = t->n - 1; i >= 0; i--) {
@@ -185,18 +185,18 @@ static void print_across(const rws_brackets *t, const pen *p, FILE *file)
     g_array_free(last, true);
 }
 
-void rws_brackets_print(const char *text, int columns, bool unicode, FILE *file)
+void rws__brackets_print(const char *text, int columns, bool unicode, FILE *file)
 {
     const pen   *p = unicode ? &box_pen : &ascii_pen;
     rws_brackets t;
-    if (!rws_brackets_read(text, &t)) {
+    if (!rws__brackets_read(text, &t)) {
         fprintf(file, "%s\n", text);
         return;
     }
     bool fits = t.n <= MAX_NODES && t.n_levels <= DEEPEST;
     for (int i = 0; i < t.n && fits; i++) t.nodes[i].width = columns_of(t.nodes[i].label);
-    if (fits) rws_brackets_place(&t, 2, true);
+    if (fits) rws__brackets_place(&t, 2, true);
     if (fits && t.width <= columns) print_down(&t, p, file);
     else print_across(&t, p, file);
-    rws_brackets_release(&t);
+    rws__brackets_release(&t);
 }

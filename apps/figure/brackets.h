@@ -16,7 +16,7 @@ typedef struct {
     bool   word;
     int    parent, depth; /* -1 and 0 for the root */
     int    size, n_below; /* nodes of the subtree, with this one; children */
-    double width, x;      /* width of the label, set by the caller of rws_brackets_place; its middle */
+    double width, x;      /* width of the label, set by the caller of rws__brackets_place; its middle */
 } rws_bracket;
 
 /* Nodes in pre-order: the nodes below i are i + 1 … i + size - 1. */
@@ -27,16 +27,16 @@ typedef struct {
 } rws_brackets;
 
 /* Returns false, with nothing to release, if the text is not one tree. */
-bool rws_brackets_read(const char *text, rws_brackets *out) __attribute__((warn_unused_result));
-void rws_brackets_release(rws_brackets *b);
+bool rws__brackets_read(const char *text, rws_brackets *out) __attribute__((warn_unused_result));
+void rws__brackets_release(rws_brackets *b);
 
 /* Finds a place for every label, from 0 to `width`, with a gap between neighbours; if `whole`, labels begin at whole
  * numbers. Time n * n_levels. */
-void rws_brackets_place(rws_brackets *b, double gap, bool whole);
+void rws__brackets_place(rws_brackets *b, double gap, bool whole);
 
 /* Writes a tree as lines: from the top down if it fits into so many columns, else from left to right, one line for each
  * node. With Unicode's box lines, or ASCII. A text that is not a tree is written as it is. The file stays open;
  * the caller checks it for errors. */
-void rws_brackets_print(const char *text, int columns, bool unicode, FILE *file);
+void rws__brackets_print(const char *text, int columns, bool unicode, FILE *file);
 
 #endif

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_bundles_release(rws_bundles *g)
+void rws__bundles_release(rws_bundles *g)
 {
-    rws_arena_free(&g->memory);
+    rws__arena_free(&g->memory);
     *g = (rws_bundles){0};
 }
 
@@ -35,18 +35,18 @@ static bool is_listed(const char *const *list, int n, const char *text)
     return false;
 }
 
-bool rws_bundle_departs(const rws_result *run, const char *key, const char **value)
+bool rws__bundle_departs(const rws_result *run, const char *key, const char **value)
 {
     const char *own = rws_result_get(run, key);
     if (!*value) *value = own;
     return own && strcmp(own, *value) != 0;
 }
 
-bool rws_bundle_differs(const rws_result *const *runs, int n, const char *key)
+bool rws__bundle_differs(const rws_result *const *runs, int n, const char *key)
 {
     const char *value = NULL;
     for (int i = 0; i < n; i++)
-        if (rws_bundle_departs(runs[i], key, &value)) return true;
+        if (rws__bundle_departs(runs[i], key, &value)) return true;
     return false;
 }
 
@@ -78,7 +78,7 @@ static bool find_keys(const rws_result *const *runs, int n, const char *const *l
     }
     good = good && (g->keys = RWS_TRY_NEW(&g->memory, const char *, n_seen + 1)) != NULL;
     for (int i = 0; i < n_seen && good; i++)
-        if (!is_ignored(seen[i], leave) && rws_bundle_differs(runs, n, seen[i])) g->keys[g->n_keys++] = seen[i];
+        if (!is_ignored(seen[i], leave) && rws__bundle_differs(runs, n, seen[i])) g->keys[g->n_keys++] = seen[i];
     free(seen);
     return good;
 }
@@ -103,7 +103,7 @@ static void describe(const rws_bundles *g, const rws_result *run, const char *pa
 {
     size_t n = 0;
     out->method = rws_result_get(run, "method");
-    n += (size_t)snprintf(out->label, sizeof out->label, "%s", out->method ? rws_style_name(out->method) : run->name);
+    n += (size_t)snprintf(out->label, sizeof out->label, "%s", out->method ? rws__style_name(out->method) : run->name);
     for (int i = 0; i < g->n_keys; i++) {
         const char *key = g->keys[i], *value = out->values[i];
         const char *name = strcmp(key, "particles") == 0 ? "K" : key;
@@ -156,8 +156,8 @@ static void sort(rws_bundles *g, int n_runs)
     }
 }
 
-rws_status rws_bundles_make(const rws_result *const *runs, int n, const rws_bundle_options *options, rws_bundles *out,
-                            rws_error *err)
+rws_status rws__bundles_make(const rws_result *const *runs, int n, const rws_bundle_options *options, rws_bundles *out,
+                             rws_error *err)
 {
     *out = (rws_bundles){0};
     if (!find_keys(runs, n, options->leave, out)) return rws_no_memory(err, "the curves of runs");

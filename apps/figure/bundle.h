@@ -41,15 +41,15 @@ typedef struct {
 /* For a walk over runs: whether this one has another value of the key than *value, which is NULL at first and becomes the
  * value of the first run that has the key. A run that lacks the key, such as the setting of another method, does not
  * differ in it. */
-bool rws_bundle_departs(const rws_result *run, const char *key, const char **value);
+bool rws__bundle_departs(const rws_result *run, const char *key, const char **value);
 
 /* Whether two of the runs have different values of the key. */
-bool rws_bundle_differs(const rws_result *const *runs, int n, const char *key);
+bool rws__bundle_differs(const rws_result *const *runs, int n, const char *key);
 
 /* RWS_BAD_INPUT if there are more than options->most bundles, RWS_NO_MEMORY. The caller releases *out, also after a
  * failure. */
-rws_status rws_bundles_make(const rws_result *const *runs, int n, const rws_bundle_options *options, rws_bundles *out,
-                            rws_error *err) __attribute__((warn_unused_result));
-void       rws_bundles_release(rws_bundles *g); /* a zeroed one is allowed */
+rws_status rws__bundles_make(const rws_result *const *runs, int n, const rws_bundle_options *options, rws_bundles *out,
+                             rws_error *err) __attribute__((warn_unused_result));
+void       rws__bundles_release(rws_bundles *g); /* a zeroed one is allowed */
 
 #endif

@@ -44,7 +44,7 @@ static char *clean(const char *string)
     return valid;
 }
 
-rws_status rws_canvas_new(const char *path, double dpi, rws_canvas **out, rws_error *err)
+rws_status rws__canvas_new(const char *path, double dpi, rws_canvas **out, rws_error *err)
 {
     *out = NULL;
     const char *ending = strrchr(path, '.');
@@ -55,7 +55,7 @@ rws_status rws_canvas_new(const char *path, double dpi, rws_canvas **out, rws_er
     if (type < 0) return rws_fail(err, RWS_BAD_INPUT, "The figure '%s' must end in .png, .svg or .pdf.", path);
     if (!(dpi >= 0 && dpi <= 2400))
         return rws_fail(err, RWS_BAD_INPUT, "The figure '%s' cannot have %g dots per inch.", path, dpi);
-    RWS_TRY(rws_figure_check_memory(err));
+    RWS_TRY(rws__figure_check_memory(err));
 
     rws_canvas *canvas = g_new0(rws_canvas, 1);
     canvas->path = g_strdup(path);
@@ -82,7 +82,7 @@ static cairo_status_t take_bytes(void *closure, const unsigned char *data, unsig
     return CAIRO_STATUS_SUCCESS;
 }
 
-rws_status rws_canvas_page(rws_canvas *canvas, double width, double height, const char *title, rws_error *err)
+rws_status rws__canvas_page(rws_canvas *canvas, double width, double height, const char *title, rws_error *err)
 {
     RWS_CHECK(!canvas->surface);
     double scale = canvas->type == TYPE_PNG ? canvas->dpi / 72 : 1;
@@ -114,7 +114,7 @@ rws_status rws_canvas_page(rws_canvas *canvas, double width, double height, cons
     return RWS_OK;
 }
 
-cairo_t *rws_canvas_cairo(rws_canvas *canvas)
+cairo_t *rws__canvas_cairo(rws_canvas *canvas)
 {
     RWS_CHECK(canvas->cairo);
     return canvas->cairo;
@@ -149,7 +149,7 @@ static PangoLayout *lay_out(rws_canvas *canvas, const char *string, const rws_te
     return layout;
 }
 
-void rws_canvas_measure(rws_canvas *canvas, const char *string, const rws_text *text, double *width, double *height)
+void rws__canvas_measure(rws_canvas *canvas, const char *string, const rws_text *text, double *width, double *height)
 {
     PangoLayout   *layout = lay_out(canvas, string, text);
     PangoRectangle box;
@@ -204,8 +204,8 @@ static void append_words(GString *xml, PangoLayout *layout, double x, double y, 
     pango_layout_iter_free(iter);
 }
 
-void rws_canvas_text(rws_canvas *canvas, double x, double y, double across, double down, const char *string,
-                     const rws_text *text)
+void rws__canvas_text(rws_canvas *canvas, double x, double y, double across, double down, const char *string,
+                      const rws_text *text)
 {
     RWS_CHECK(canvas->cairo);
     if (!string || !string[0]) return;
@@ -219,7 +219,7 @@ void rws_canvas_text(rws_canvas *canvas, double x, double y, double across, doub
     cairo_translate(canvas->cairo, x, y);
     cairo_rotate(canvas->cairo, text->turn * G_PI / 180);
     cairo_move_to(canvas->cairo, left, top);
-    rws_canvas_colour(canvas, text->colour, 1);
+    rws__canvas_colour(canvas, text->colour, 1);
     pango_cairo_update_layout(canvas->cairo, layout);
     pango_cairo_show_layout(canvas->cairo, layout);
     cairo_restore(canvas->cairo);
@@ -228,7 +228,7 @@ void rws_canvas_text(rws_canvas *canvas, double x, double y, double across, doub
     g_object_unref(layout);
 }
 
-void rws_canvas_colour(rws_canvas *canvas, rws_colour colour, double alpha)
+void rws__canvas_colour(rws_canvas *canvas, rws_colour colour, double alpha)
 {
     cairo_set_source_rgba(canvas->cairo, colour.red, colour.green, colour.blue, alpha);
 }
@@ -259,7 +259,7 @@ static void finish_svg(rws_canvas *canvas)
     g_free(xml);
 }
 
-rws_status rws_canvas_save(rws_canvas *canvas, rws_error *err)
+rws_status rws__canvas_save(rws_canvas *canvas, rws_error *err)
 {
     RWS_CHECK(canvas->cairo);
     cairo_status_t drawn = cairo_status(canvas->cairo);
@@ -274,13 +274,13 @@ rws_status rws_canvas_save(rws_canvas *canvas, rws_error *err)
                           cairo_status_to_string(drawn));
     } else {
         if (canvas->type == TYPE_SVG) finish_svg(canvas);
-        status = rws_file_write(canvas->path, &(rws_piece){canvas->bytes->data, canvas->bytes->len}, 1, err);
+        status = rws__file_write(canvas->path, &(rws_piece){canvas->bytes->data, canvas->bytes->len}, 1, err);
     }
-    rws_canvas_free(canvas);
+    rws__canvas_free(canvas);
     return status;
 }
 
-void rws_canvas_free(rws_canvas *canvas)
+void rws__canvas_free(rws_canvas *canvas)
 {
     if (!canvas) return;
     if (canvas->cairo) cairo_destroy(canvas->cairo);

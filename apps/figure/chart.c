@@ -61,7 +61,7 @@ typedef struct {
 
 static const char *label_of(const rws_curve *curve)
 {
-    return curve->label ? curve->label : rws_style_name(curve->method);
+    return curve->label ? curve->label : rws__style_name(curve->method);
 }
 
 static bool same_name(const rws_curve *a, const rws_curve *b)
@@ -103,7 +103,7 @@ static void add_x(rws_extent *extent, bool *marks, const rws_panel *panel)
         const rws_curve *curve = &panel->curves[c];
         if (has_marks(curve) && curve->n > 0) *marks = true;
         for (int i = 0; i < curve->n; i++) {
-            if (isfinite(curve->y[i])) rws_extent_add(extent, curve->x[i]);
+            if (isfinite(curve->y[i])) rws__extent_add(extent, curve->x[i]);
         }
     }
 }
@@ -138,11 +138,11 @@ static rws_status find_fences(const rws_panel *panel, double fences[2], rws_erro
 /* Removes from the extent what lies beyond the fences. */
 static void keep_within(rws_extent *extent, const rws_panel *panel, const double fences[2])
 {
-    *extent = rws_extent_empty();
+    *extent = rws__extent_empty();
     for (int c = 0; c < panel->n_curves; c++)
         for (int i = 0; i < panel->curves[c].n; i++)
             if (panel->curves[c].y[i] >= fences[0] && panel->curves[c].y[i] <= fences[1])
-                rws_extent_add(extent, panel->curves[c].y[i]);
+                rws__extent_add(extent, panel->curves[c].y[i]);
 }
 
 static void add_y(rws_extent *core, rws_extent *fringe, const rws_panel *panel)
@@ -151,10 +151,10 @@ static void add_y(rws_extent *core, rws_extent *fringe, const rws_panel *panel)
         const rws_curve *curve = &panel->curves[c];
         for (int i = 0; i < curve->n; i++) {
             if (!isfinite(curve->x[i])) continue;
-            rws_extent_add(core, curve->y[i]);
+            rws__extent_add(core, curve->y[i]);
             if (!curve->low) continue;
-            rws_extent_add(fringe, curve->low[i]);
-            rws_extent_add(fringe, curve->high[i]);
+            rws__extent_add(fringe, curve->low[i]);
+            rws__extent_add(fringe, curve->high[i]);
         }
     }
 }
@@ -163,18 +163,18 @@ static rws_status find_ranges(plan *p, rws_error *err)
 {
     const rws_chart *chart = p->chart;
     for (int column = 0; column < chart->n_columns; column++) {
-        rws_extent extent = rws_extent_empty();
+        rws_extent extent = rws__extent_empty();
         bool       marks = false;
         for (int row = 0; row < chart->n_rows; row++) add_x(&extent, &marks, panel_at(chart, row, column));
         /* A long curve runs from edge to edge; marks need a margin around them. */
-        RWS_TRY(rws_axis_range(&chart->x[column], &extent, NULL, marks ? 0.06 : 0, &p->x[column].range, err));
+        RWS_TRY(rws__axis_range(&chart->x[column], &extent, NULL, marks ? 0.06 : 0, &p->x[column].range, err));
     }
     for (int row = 0; row < chart->n_rows; row++) {
-        rws_extent core = rws_extent_empty(), fringe = rws_extent_empty();
+        rws_extent core = rws__extent_empty(), fringe = rws__extent_empty();
         for (int column = 0; column < chart->n_columns; column++) {
             if (chart->own_y) {
-                core = rws_extent_empty();
-                fringe = rws_extent_empty();
+                core = rws__extent_empty();
+                fringe = rws__extent_empty();
             }
             add_y(&core, &fringe, panel_at(chart, row, column));
             if (!chart->own_y && column + 1 < chart->n_columns) continue;
@@ -182,10 +182,10 @@ static rws_status find_ranges(plan *p, rws_error *err)
                 double fences[2] = {0};
                 RWS_TRY(find_fences(panel_at(chart, row, column), fences, err));
                 keep_within(&core, panel_at(chart, row, column), fences);
-                fringe = rws_extent_empty();
+                fringe = rws__extent_empty();
             }
             rws_range range;
-            RWS_TRY(rws_axis_range(y_axis(chart, row, column), &core, &fringe, 0.05, &range, err));
+            RWS_TRY(rws__axis_range(y_axis(chart, row, column), &core, &fringe, 0.05, &range, err));
             for (int c = chart->own_y ? column : 0; c <= column; c++) p->y[row * chart->n_columns + c].range = range;
         }
     }
@@ -206,7 +206,8 @@ static int find_key(const plan *p, const rws_curve *curve)
 
 static bool is_solid(const rws_legend_key *key)
 {
-    return key->line == RWS_LINE_SOLID || (key->line == RWS_LINE_AS_METHOD && rws_style_find(key->method)->n_dash == 0);
+    return key->line == RWS_LINE_SOLID ||
+           (key->line == RWS_LINE_AS_METHOD && rws__style_find(key->method)->n_dash == 0);
 }
 
 static void collect_keys(plan *p)
@@ -299,10 +300,10 @@ static int place_names(const plan *p, int row, name **names)
     for (int c = 0; c < panel->n_curves && fits; c++) {
         const rws_curve *curve = &panel->curves[c];
         int              end = curve->n - 1;
-        while (end >= 0 && (isnan(rws_range_place(x, curve->x[end])) || isnan(rws_range_place(y, curve->y[end]))))
+        while (end >= 0 && (isnan(rws__range_place(x, curve->x[end])) || isnan(rws__range_place(y, curve->y[end]))))
             end--;
-        double across = end >= 0 ? rws_range_place(x, curve->x[end]) : NAN;
-        double up = end >= 0 ? rws_range_place(y, curve->y[end]) : NAN;
+        double across = end >= 0 ? rws__range_place(x, curve->x[end]) : NAN;
+        double up = end >= 0 ? rws__range_place(y, curve->y[end]) : NAN;
         fits = across > 0.9 && across <= 1 && up >= 0 && up <= 1;
         found[c] = (name){.curve = curve, .target = p->height * (1 - up)};
     }
@@ -324,7 +325,7 @@ static int place_names(const plan *p, int row, name **names)
 static void decide_names(plan *p)
 {
     rws_text look = {.size = RWS_SIZE_KEY};
-    rws_canvas_measure(p->canvas, "Xg", &look, NULL, &p->line);
+    rws__canvas_measure(p->canvas, "Xg", &look, NULL, &p->line);
     p->names_at_ends = p->chart->names == RWS_NAMES_FIT;
     for (int row = 0; row < p->chart->n_rows && p->names_at_ends; row++) {
         name *names;
@@ -333,7 +334,7 @@ static void decide_names(plan *p)
     }
     for (int k = 0; p->names_at_ends && k < p->n_keys; k++) {
         double width;
-        rws_canvas_measure(p->canvas, p->keys[k].label, &look, &width, NULL);
+        rws__canvas_measure(p->canvas, p->keys[k].label, &look, &width, NULL);
         p->name_width = fmax(p->name_width, width);
     }
 }
@@ -351,12 +352,12 @@ static void choose_x_ticks(plan *p, int column)
     scale          *x = &p->x[column];
     const rws_axis *axis = &p->chart->x[column];
     for (int wanted = 6; wanted >= 1; wanted--) {
-        x->n_ticks = rws_axis_ticks(axis, x->range, wanted, false, x->ticks);
-        double widest = rws_ticks_width(p->canvas, x->ticks, x->n_ticks) + 9;
+        x->n_ticks = rws__axis_ticks(axis, x->range, wanted, false, x->ticks);
+        double widest = rws__ticks_width(p->canvas, x->ticks, x->n_ticks) + 9;
         double nearest = INFINITY, before = NAN;
         for (int i = 0; i < x->n_ticks; i++) {
             if (x->ticks[i].minor) continue;
-            double place = rws_range_place(x->range, x->ticks[i].value) * p->width[column];
+            double place = rws__range_place(x->range, x->ticks[i].value) * p->width[column];
             if (!isnan(before)) nearest = fmin(nearest, fabs(place - before));
             before = place;
         }
@@ -371,8 +372,8 @@ static void overhang(const plan *p, int column, double *before, double *after)
     *before = *after = 0;
     for (int i = 0; i < x->n_ticks; i++) {
         if (x->ticks[i].minor) continue;
-        double half, place = rws_range_place(x->range, x->ticks[i].value) * p->width[column];
-        rws_canvas_measure(p->canvas, x->ticks[i].text, &(rws_text){.size = RWS_SIZE_TICK}, &half, NULL);
+        double half, place = rws__range_place(x->range, x->ticks[i].value) * p->width[column];
+        rws__canvas_measure(p->canvas, x->ticks[i].text, &(rws_text){.size = RWS_SIZE_TICK}, &half, NULL);
         half /= 2;
         *before = fmax(*before, half - place);
         *after = fmax(*after, place + half - p->width[column]);
@@ -388,10 +389,10 @@ static double y_margin(const plan *p, int column)
         const scale *y = &p->y[row * chart->n_columns + column];
         char         text[256];
         double       height;
-        ticks = fmax(ticks, rws_ticks_width(p->canvas, y->ticks, y->n_ticks));
-        if (!rws_axis_caption(y_axis(chart, row, column), text, sizeof text)[0]) continue;
-        rws_canvas_measure(p->canvas, text, &(rws_text){.size = RWS_SIZE_LABEL, .wrap = p->height + GAP}, NULL,
-                           &height);
+        ticks = fmax(ticks, rws__ticks_width(p->canvas, y->ticks, y->n_ticks));
+        if (!rws__axis_caption(y_axis(chart, row, column), text, sizeof text)[0]) continue;
+        rws__canvas_measure(p->canvas, text, &(rws_text){.size = RWS_SIZE_LABEL, .wrap = p->height + GAP}, NULL,
+                            &height);
         caption = fmax(caption, LABEL_GAP + height);
     }
     return ticks + TICK_ROOM + caption;
@@ -441,19 +442,19 @@ static rws_status place_columns(plan *p, double page, const char *path, rws_erro
 
 static double at_x(const plan *p, int column, rws_box box, double value)
 {
-    return box.x + box.width * rws_range_place(p->x[column].range, value);
+    return box.x + box.width * rws__range_place(p->x[column].range, value);
 }
 
 static double at_y(const scale *y, rws_box box, double value)
 {
-    return box.y + box.height * (1 - rws_range_place(y->range, value));
+    return box.y + box.height * (1 - rws__range_place(y->range, value));
 }
 
 /* One polygon per stretch where both edges have a place; a stretch of a single point is a whisker. */
 static void draw_band(const plan *p, int column, const scale *y, rws_box box, const rws_curve *curve)
 {
-    cairo_t   *cairo = rws_canvas_cairo(p->canvas);
-    rws_colour colour = rws_colour_tint(rws_style_find(curve->method)->colour, curve->shade);
+    cairo_t   *cairo = rws__canvas_cairo(p->canvas);
+    rws_colour colour = rws__colour_tint(rws__style_find(curve->method)->colour, curve->shade);
     for (int from = 0, to; from < curve->n; from = to + 1) {
         for (to = from; to < curve->n; to++) {
             if (!isfinite(curve->x[to]) || !isfinite(curve->low[to]) || !isfinite(curve->high[to])) break;
@@ -465,11 +466,11 @@ static void draw_band(const plan *p, int column, const scale *y, rws_box box, co
             cairo_line_to(cairo, at_x(p, column, box, curve->x[i]), at_y(y, box, curve->low[i]));
         if (to - from > 1) {
             cairo_close_path(cairo);
-            rws_canvas_colour(p->canvas, colour, 0.17);
+            rws__canvas_colour(p->canvas, colour, 0.17);
             cairo_fill(cairo);
         } else {
             cairo_set_line_width(cairo, 1);
-            rws_canvas_colour(p->canvas, colour, 0.6);
+            rws__canvas_colour(p->canvas, colour, 0.6);
             cairo_stroke(cairo);
         }
     }
@@ -477,9 +478,9 @@ static void draw_band(const plan *p, int column, const scale *y, rws_box box, co
 
 static void draw_line(const plan *p, int column, const scale *y, rws_box box, const rws_curve *curve)
 {
-    cairo_t *cairo = rws_canvas_cairo(p->canvas);
+    cairo_t *cairo = rws__canvas_cairo(p->canvas);
     cairo_save(cairo);
-    rws_frame_pen(p->canvas, curve->method, curve->line, curve->shade);
+    rws__frame_pen(p->canvas, curve->method, curve->line, curve->shade);
     for (int i = 0; i < curve->n; i++) {
         double px = at_x(p, column, box, curve->x[i]), py = at_y(y, box, curve->y[i]);
         if (isnan(px) || isnan(py)) cairo_new_sub_path(cairo);
@@ -497,26 +498,26 @@ static void draw_marks(const plan *p, int column, const scale *y, rws_box box, c
     /* Each method has places of its own, so that marks of curves that run together do not cover each other. */
     double next = p->few_marks && is_solid(&p->keys[key]) ? (key + 0.5) / p->n_keys / FEW_MARKS : INFINITY;
     for (int i = 0; i < curve->n; i++) {
-        double across = rws_range_place(p->x[column].range, curve->x[i]), up = rws_range_place(y->range, curve->y[i]);
+        double across = rws__range_place(p->x[column].range, curve->x[i]), up = rws__range_place(y->range, curve->y[i]);
         if (!(across >= 0 && across <= 1 && up >= 0 && up <= 1)) continue;
         bool alone = (i == 0 || !isfinite(curve->x[i - 1]) || !isfinite(curve->y[i - 1])) &&
                      (i + 1 == curve->n || !isfinite(curve->x[i + 1]) || !isfinite(curve->y[i + 1]));
         bool due = across >= next;
         while (across >= next) next += 1.0 / FEW_MARKS;
         if (has_marks(curve) || alone || due)
-            rws_frame_mark(p->canvas, curve->method, curve->shade, box.x + box.width * across,
-                           box.y + box.height * (1 - up));
+            rws__frame_mark(p->canvas, curve->method, curve->shade, box.x + box.width * across,
+                            box.y + box.height * (1 - up));
     }
 }
 
 /* A triangle at the edge where a curve is beyond it for the last time. */
 static void draw_leaving(const plan *p, int column, const scale *y, rws_box box, const rws_curve *curve)
 {
-    cairo_t     *cairo = rws_canvas_cairo(p->canvas);
+    cairo_t     *cairo = rws__canvas_cairo(p->canvas);
     const double size = 3.5;
     double       x = NAN, up = NAN;
     for (int i = 0; i < curve->n; i++) {
-        const double place = rws_range_place(y->range, curve->y[i]);
+        const double place = rws__range_place(y->range, curve->y[i]);
         if (place < 0 || place > 1) x = at_x(p, column, box, curve->x[i]), up = place;
     }
     if (isnan(x)) return;
@@ -526,7 +527,7 @@ static void draw_leaving(const plan *p, int column, const scale *y, rws_box box,
     cairo_line_to(cairo, x - size, back);
     cairo_line_to(cairo, x + size, back);
     cairo_close_path(cairo);
-    rws_canvas_colour(p->canvas, rws_style_find(curve->method)->colour, 1);
+    rws__canvas_colour(p->canvas, rws__style_find(curve->method)->colour, 1);
     cairo_fill(cairo);
 }
 
@@ -545,18 +546,18 @@ static void draw_panel(const plan *p, int row, int column, rws_box box)
     const rws_chart *chart = p->chart;
     const rws_panel *panel = panel_at(chart, row, column);
     const scale     *x = &p->x[column], *y = &p->y[row * chart->n_columns + column];
-    cairo_t         *cairo = rws_canvas_cairo(p->canvas);
+    cairo_t         *cairo = rws__canvas_cairo(p->canvas);
 
     bool empty = is_empty(panel);
-    if (!empty) rws_frame_grid(p->canvas, box, x->range, x->ticks, x->n_ticks, y->range, y->ticks, y->n_ticks);
-    rws_frame_x_axis(p->canvas, box, x->range, x->ticks, x->n_ticks, row + 1 == chart->n_rows);
-    rws_frame_y_axis(p->canvas, box, y->range, y->ticks, y->n_ticks, column == 0 || chart->own_y);
+    if (!empty) rws__frame_grid(p->canvas, box, x->range, x->ticks, x->n_ticks, y->range, y->ticks, y->n_ticks);
+    rws__frame_x_axis(p->canvas, box, x->range, x->ticks, x->n_ticks, row + 1 == chart->n_rows);
+    rws__frame_y_axis(p->canvas, box, y->range, y->ticks, y->n_ticks, column == 0 || chart->own_y);
     if (panel->title)
-        rws_canvas_text(p->canvas, box.x + box.width / 2, box.y - PANEL_GAP, 0.5, 1, panel->title,
-                        &(rws_text){.size = RWS_SIZE_PANEL, .colour = RWS_INK});
+        rws__canvas_text(p->canvas, box.x + box.width / 2, box.y - PANEL_GAP, 0.5, 1, panel->title,
+                         &(rws_text){.size = RWS_SIZE_PANEL, .colour = RWS_INK});
     if (empty) {
-        rws_canvas_text(p->canvas, box.x + box.width / 2, box.y + box.height / 2, 0.5, 0.5, "no data",
-                        &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
+        rws__canvas_text(p->canvas, box.x + box.width / 2, box.y + box.height / 2, 0.5, 0.5, "no data",
+                         &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
         return;
     }
     cairo_save(cairo);
@@ -579,21 +580,21 @@ static void draw_panel(const plan *p, int row, int column, rws_box box)
 
 static void draw_names(const plan *p, int row, rws_box box)
 {
-    cairo_t *cairo = rws_canvas_cairo(p->canvas);
+    cairo_t *cairo = rws__canvas_cairo(p->canvas);
     name    *names;
     int      n = place_names(p, row, &names);
     for (int i = 0; i < n; i++) {
-        rws_colour colour = rws_style_find(names[i].curve->method)->colour;
+        rws_colour colour = rws__style_find(names[i].curve->method)->colour;
         double     right = box.x + box.width, from = box.y + names[i].target, to = box.y + names[i].place;
         if (fabs(to - from) > 1) {
             cairo_move_to(cairo, right + 0.8, from);
             cairo_line_to(cairo, right + NAME_GAP - 0.8, to);
             cairo_set_line_width(cairo, 0.6);
-            rws_canvas_colour(p->canvas, colour, 0.8);
+            rws__canvas_colour(p->canvas, colour, 0.8);
             cairo_stroke(cairo);
         }
-        rws_canvas_text(p->canvas, right + NAME_GAP, to, 0, 0.5, label_of(names[i].curve),
-                        &(rws_text){.size = RWS_SIZE_KEY, .colour = rws_colour_ink(colour)});
+        rws__canvas_text(p->canvas, right + NAME_GAP, to, 0, 0.5, label_of(names[i].curve),
+                         &(rws_text){.size = RWS_SIZE_KEY, .colour = rws__colour_ink(colour)});
     }
     g_free(names);
 }
@@ -606,16 +607,16 @@ static void draw_x_labels(const plan *p, double top)
     char             first[256], text[256];
     bool             agree = true;
     int              last = chart->n_columns - 1;
-    rws_axis_caption(&chart->x[0], first, sizeof first);
+    rws__axis_caption(&chart->x[0], first, sizeof first);
     for (int column = 1; column <= last; column++)
-        agree = agree && strcmp(first, rws_axis_caption(&chart->x[column], text, sizeof text)) == 0;
+        agree = agree && strcmp(first, rws__axis_caption(&chart->x[column], text, sizeof text)) == 0;
     if (agree && !chart->own_y) {
-        rws_canvas_text(p->canvas, (p->left[0] + p->left[last] + p->width[last]) / 2, top, 0.5, 0, first, &look);
+        rws__canvas_text(p->canvas, (p->left[0] + p->left[last] + p->width[last]) / 2, top, 0.5, 0, first, &look);
         return;
     }
     for (int column = 0; column <= last; column++)
-        rws_canvas_text(p->canvas, p->left[column] + p->width[column] / 2, top, 0.5, 0,
-                        rws_axis_caption(&chart->x[column], text, sizeof text), &look);
+        rws__canvas_text(p->canvas, p->left[column] + p->width[column] / 2, top, 0.5, 0,
+                         rws__axis_caption(&chart->x[column], text, sizeof text), &look);
 }
 
 static void draw_y_label(const plan *p, int row, int column, rws_box box)
@@ -623,16 +624,16 @@ static void draw_y_label(const plan *p, int row, int column, rws_box box)
     char     text[256];
     double   margin = y_margin(p, column);
     rws_text look = {.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90, .wrap = p->height + GAP};
-    rws_axis_caption(y_axis(p->chart, row, column), text, sizeof text);
-    rws_canvas_text(p->canvas, box.x - margin, box.y + box.height / 2, 0.5, 0, text, &look);
+    rws__axis_caption(y_axis(p->chart, row, column), text, sizeof text);
+    rws__canvas_text(p->canvas, box.x - margin, box.y + box.height / 2, 0.5, 0, text, &look);
 }
 
 /* Computes ranges, ticks, names and columns, before the height of the page is known. */
 static rws_status lay_out(plan *p, double page, const char *path, rws_error *err)
 {
     const rws_chart *chart = p->chart;
-    rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_TICK}, NULL, &p->tick_height);
-    rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_LABEL}, NULL, &p->label_height);
+    rws__canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_TICK}, NULL, &p->tick_height);
+    rws__canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_LABEL}, NULL, &p->label_height);
     double guess = (page - 50) / chart->n_columns;
     p->height = chart->height > 0 ? chart->height : fmin(fmax(0.72 * guess, 86), 200);
     RWS_TRY(find_ranges(p, err));
@@ -641,7 +642,7 @@ static rws_status lay_out(plan *p, double page, const char *path, rws_error *err
     decide_marks(p);
     for (int i = 0; i < chart->n_rows * chart->n_columns; i++) {
         const rws_axis *axis = y_axis(chart, i / chart->n_columns, i % chart->n_columns);
-        p->y[i].n_ticks = rws_axis_ticks(axis, p->y[i].range, wanted_y(p->height), false, p->y[i].ticks);
+        p->y[i].n_ticks = rws__axis_ticks(axis, p->y[i].range, wanted_y(p->height), false, p->y[i].ticks);
     }
     return place_columns(p, page, path, err);
 }
@@ -651,7 +652,7 @@ static double place_rows(plan *p, double top)
 {
     const rws_chart *chart = p->chart;
     double           title;
-    rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_PANEL}, NULL, &title);
+    rws__canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_PANEL}, NULL, &title);
     for (int row = 0; row < chart->n_rows; row++) {
         bool titled = false;
         for (int column = 0; column < chart->n_columns; column++)
@@ -686,38 +687,38 @@ static rws_status draw(plan *p, const char *path, rws_error *err)
 
     rws_legend legend = {0};
     if (!p->names_at_ends && chart->names != RWS_NAMES_NONE)
-        legend = rws_legend_fit(p->canvas, p->keys, p->n_keys, page - 2 * EDGE);
+        legend = rws__legend_fit(p->canvas, p->keys, p->n_keys, page - 2 * EDGE);
     const rws_text note = {.size = RWS_SIZE_TICK, .colour = RWS_GREY, .wrap = page - 40};
-    if (chart->title) rws_canvas_measure(p->canvas, chart->title, &title, NULL, &title_height);
-    if (chart->note) rws_canvas_measure(p->canvas, chart->note, &note, NULL, &note_height);
+    if (chart->title) rws__canvas_measure(p->canvas, chart->title, &title, NULL, &title_height);
+    if (chart->note) rws__canvas_measure(p->canvas, chart->note, &note, NULL, &note_height);
     for (int column = 0; column < chart->n_columns; column++) {
         char text[256];
-        if (rws_axis_caption(&chart->x[column], text, sizeof text)[0]) x_label = p->label_height + LABEL_GAP - 2;
+        if (rws__axis_caption(&chart->x[column], text, sizeof text)[0]) x_label = p->label_height + LABEL_GAP - 2;
     }
     double top = EDGE + (chart->title ? title_height + note_height + TITLE_GAP : 0) +
                  (legend.n_rows ? legend.height + LEGEND_GAP : 0);
     double labels_end = place_rows(p, top) + TICK_ROOM + p->tick_height;
-    RWS_TRY(rws_canvas_page(p->canvas, page, labels_end + x_label + EDGE, chart->title, err));
+    RWS_TRY(rws__canvas_page(p->canvas, page, labels_end + x_label + EDGE, chart->title, err));
 
-    if (chart->title) rws_canvas_text(p->canvas, page / 2, EDGE, 0.5, 0, chart->title, &title);
-    if (chart->note) rws_canvas_text(p->canvas, page / 2, EDGE + title_height, 0.5, 0, chart->note, &note);
+    if (chart->title) rws__canvas_text(p->canvas, page / 2, EDGE, 0.5, 0, chart->title, &title);
+    if (chart->note) rws__canvas_text(p->canvas, page / 2, EDGE + title_height, 0.5, 0, chart->note, &note);
     if (legend.n_rows) {
         /* Over the panels if it is no wider than they are, else over the page. */
         double panels = p->left[chart->n_columns - 1] + p->width[chart->n_columns - 1] - p->left[0];
         double middle = legend.width <= panels ? p->left[0] + panels / 2 : page / 2;
-        rws_legend_draw(p->canvas, &legend, p->keys, p->n_keys, middle - legend.width / 2,
-                        top - LEGEND_GAP - legend.height);
+        rws__legend_draw(p->canvas, &legend, p->keys, p->n_keys, middle - legend.width / 2,
+                         top - LEGEND_GAP - legend.height);
     }
     draw_panels(p);
     draw_x_labels(p, labels_end + LABEL_GAP - 2);
     return RWS_OK;
 }
 
-rws_status rws_chart_draw(const rws_chart *chart, const char *path, rws_error *err)
+rws_status rws__chart_draw(const rws_chart *chart, const char *path, rws_error *err)
 {
     check(chart);
     plan p = {.chart = chart};
-    RWS_TRY(rws_canvas_new(path, chart->dpi, &p.canvas, err));
+    RWS_TRY(rws__canvas_new(path, chart->dpi, &p.canvas, err));
     p.x = g_new0(scale, chart->n_columns);
     p.y = g_new0(scale, chart->n_rows * chart->n_columns);
     p.left = g_new0(double, chart->n_columns);
@@ -725,8 +726,8 @@ rws_status rws_chart_draw(const rws_chart *chart, const char *path, rws_error *e
     p.top = g_new0(double, chart->n_rows);
 
     rws_status status = draw(&p, path, err);
-    if (status == RWS_OK) status = rws_canvas_save(p.canvas, err);
-    else rws_canvas_free(p.canvas);
+    if (status == RWS_OK) status = rws__canvas_save(p.canvas, err);
+    else rws__canvas_free(p.canvas);
     g_free(p.keys);
     g_free(p.top);
     g_free(p.width);

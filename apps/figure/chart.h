@@ -45,6 +45,6 @@ typedef struct {
 /* Writes the chart to the path, which ends in .png, .svg or .pdf. A panel without points has a text that says so. Fails
  * with RWS_BAD_INPUT if the ending is another, an axis's fixed range is impossible, the page has no room for its panels
  * or the file cannot be written; a file that was there is then untouched. */
-rws_status rws_chart_draw(const rws_chart *chart, const char *path, rws_error *err);
+rws_status rws__chart_draw(const rws_chart *chart, const char *path, rws_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-rws_curve rws_gathered_curve(const rws_gathered *g, const char *method)
+rws_curve rws__gathered_curve(const rws_gathered *g, const char *method)
 {
     const bool band = g->n_runs > 2;
     return (rws_curve){.method = method,

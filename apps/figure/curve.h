@@ -29,6 +29,6 @@ typedef struct {
 
 /* The gathered runs as a curve in the method's style, which borrows their arrays. With fewer than three runs there is
  * no band. */
-rws_curve rws_gathered_curve(const rws_gathered *g, const char *method);
+rws_curve rws__gathered_curve(const rws_gathered *g, const char *method);
 
 #endif

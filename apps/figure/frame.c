@@ -23,16 +23,16 @@ static double sample_width(const rws_legend_key *key)
 static double key_width(rws_canvas *canvas, const rws_legend_key *key)
 {
     double width;
-    rws_canvas_measure(canvas, key->label, &(rws_text){.size = RWS_SIZE_KEY}, &width, NULL);
+    rws__canvas_measure(canvas, key->label, &(rws_text){.size = RWS_SIZE_KEY}, &width, NULL);
     return sample_width(key) + SAMPLE_GAP + width;
 }
 
-rws_legend rws_legend_fit(rws_canvas *canvas, const rws_legend_key *keys, int n_keys, double width)
+rws_legend rws__legend_fit(rws_canvas *canvas, const rws_legend_key *keys, int n_keys, double width)
 {
     rws_legend legend = {0};
     if (n_keys == 0) return legend;
     double height, widest = 0, all = -KEY_GAP;
-    rws_canvas_measure(canvas, "Xg", &(rws_text){.size = RWS_SIZE_KEY}, NULL, &height);
+    rws__canvas_measure(canvas, "Xg", &(rws_text){.size = RWS_SIZE_KEY}, NULL, &height);
     for (int i = 0; i < n_keys; i++) {
         double one = key_width(canvas, &keys[i]);
         widest = fmax(widest, one);
@@ -51,10 +51,10 @@ rws_legend rws_legend_fit(rws_canvas *canvas, const rws_legend_key *keys, int n_
     return legend;
 }
 
-void rws_legend_draw(rws_canvas *canvas, const rws_legend *legend, const rws_legend_key *keys, int n_keys, double x,
-                     double y)
+void rws__legend_draw(rws_canvas *canvas, const rws_legend *legend, const rws_legend_key *keys, int n_keys, double x,
+                      double y)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t *cairo = rws__canvas_cairo(canvas);
     double   line = legend->n_rows ? (legend->height + KEY_LEADING) / legend->n_rows : 0;
     double   next = x;
     for (int i = 0; i < n_keys; i++) {
@@ -62,50 +62,50 @@ void rws_legend_draw(rws_canvas *canvas, const rws_legend *legend, const rws_leg
         double                left = legend->cell > 0 ? x + i % legend->n_columns * legend->cell : next;
         double                middle = y + i / legend->n_columns * line + (line - KEY_LEADING) / 2;
         if (key->bar) {
-            rws_frame_bar(canvas, key->method, key->shade, (rws_box){left, middle - 4, BAR_SAMPLE, 8});
+            rws__frame_bar(canvas, key->method, key->shade, (rws_box){left, middle - 4, BAR_SAMPLE, 8});
         } else {
             cairo_save(cairo);
-            rws_frame_pen(canvas, key->method, key->line, key->shade);
+            rws__frame_pen(canvas, key->method, key->line, key->shade);
             cairo_move_to(cairo, left, middle);
             cairo_line_to(cairo, left + SAMPLE, middle);
             cairo_stroke(cairo);
             cairo_restore(cairo);
-            if (key->marks) rws_frame_mark(canvas, key->method, key->shade, left + SAMPLE / 2, middle);
+            if (key->marks) rws__frame_mark(canvas, key->method, key->shade, left + SAMPLE / 2, middle);
         }
-        rws_canvas_text(canvas, left + sample_width(key) + SAMPLE_GAP, middle, 0, 0.5, key->label,
-                        &(rws_text){.size = RWS_SIZE_KEY, .colour = RWS_INK});
+        rws__canvas_text(canvas, left + sample_width(key) + SAMPLE_GAP, middle, 0, 0.5, key->label,
+                         &(rws_text){.size = RWS_SIZE_KEY, .colour = RWS_INK});
         next += key_width(canvas, key) + KEY_GAP;
     }
 }
 
-double rws_ticks_width(rws_canvas *canvas, const rws_tick *ticks, int n_ticks)
+double rws__ticks_width(rws_canvas *canvas, const rws_tick *ticks, int n_ticks)
 {
     double widest = 0;
     for (int i = 0; i < n_ticks; i++) {
         double width;
         if (ticks[i].minor) continue;
-        rws_canvas_measure(canvas, ticks[i].text, &(rws_text){.size = RWS_SIZE_TICK}, &width, NULL);
+        rws__canvas_measure(canvas, ticks[i].text, &(rws_text){.size = RWS_SIZE_TICK}, &width, NULL);
         widest = fmax(widest, width);
     }
     return widest;
 }
 
-void rws_frame_grid(rws_canvas *canvas, rws_box box, rws_range x_range, const rws_tick *x, int n_x, rws_range y_range,
-                    const rws_tick *y, int n_y)
+void rws__frame_grid(rws_canvas *canvas, rws_box box, rws_range x_range, const rws_tick *x, int n_x, rws_range y_range,
+                     const rws_tick *y, int n_y)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t *cairo = rws__canvas_cairo(canvas);
     cairo_save(cairo);
     cairo_set_line_width(cairo, 0.5);
-    rws_canvas_colour(canvas, RWS_PALE, 1);
+    rws__canvas_colour(canvas, RWS_PALE, 1);
     for (int i = 0; i < n_x; i++) {
         if (x[i].minor) continue;
-        double place = box.x + box.width * rws_range_place(x_range, x[i].value);
+        double place = box.x + box.width * rws__range_place(x_range, x[i].value);
         cairo_move_to(cairo, place, box.y);
         cairo_line_to(cairo, place, box.y + box.height);
     }
     for (int i = 0; i < n_y; i++) {
         if (y[i].minor) continue;
-        double place = box.y + box.height * (1 - rws_range_place(y_range, y[i].value));
+        double place = box.y + box.height * (1 - rws__range_place(y_range, y[i].value));
         cairo_move_to(cairo, box.x, place);
         cairo_line_to(cairo, box.x + box.width, place);
     }
@@ -113,69 +113,71 @@ void rws_frame_grid(rws_canvas *canvas, rws_box box, rws_range x_range, const rw
     cairo_restore(cairo);
 }
 
-void rws_frame_x_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks, bool labels)
+void rws__frame_x_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,
+                       bool labels)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t *cairo = rws__canvas_cairo(canvas);
     double   bottom = box.y + box.height;
     cairo_save(cairo);
     cairo_set_line_width(cairo, 0.6);
-    rws_canvas_colour(canvas, RWS_GREY, 1);
+    rws__canvas_colour(canvas, RWS_GREY, 1);
     cairo_move_to(cairo, box.x - 0.3, bottom);
     cairo_line_to(cairo, box.x + box.width + 0.3, bottom);
     for (int i = 0; i < n_ticks; i++) {
-        double place = box.x + box.width * rws_range_place(range, ticks[i].value);
+        double place = box.x + box.width * rws__range_place(range, ticks[i].value);
         cairo_move_to(cairo, place, bottom);
         cairo_line_to(cairo, place, bottom + (ticks[i].minor ? MINOR_TICK : TICK));
     }
     cairo_stroke(cairo);
     cairo_restore(cairo);
     for (int i = 0; labels && i < n_ticks; i++) {
-        double place = box.x + box.width * rws_range_place(range, ticks[i].value);
-        rws_canvas_text(canvas, place, bottom + TICK + TICK_GAP - 0.5, 0.5, 0, ticks[i].text,
-                        &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
+        double place = box.x + box.width * rws__range_place(range, ticks[i].value);
+        rws__canvas_text(canvas, place, bottom + TICK + TICK_GAP - 0.5, 0.5, 0, ticks[i].text,
+                         &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
     }
 }
 
-void rws_frame_y_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks, bool labels)
+void rws__frame_y_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,
+                       bool labels)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t *cairo = rws__canvas_cairo(canvas);
     cairo_save(cairo);
     cairo_set_line_width(cairo, 0.6);
-    rws_canvas_colour(canvas, RWS_GREY, 1);
+    rws__canvas_colour(canvas, RWS_GREY, 1);
     cairo_move_to(cairo, box.x, box.y);
     cairo_line_to(cairo, box.x, box.y + box.height);
     for (int i = 0; i < n_ticks; i++) {
-        double place = box.y + box.height * (1 - rws_range_place(range, ticks[i].value));
+        double place = box.y + box.height * (1 - rws__range_place(range, ticks[i].value));
         cairo_move_to(cairo, box.x, place);
         cairo_line_to(cairo, box.x - (ticks[i].minor ? MINOR_TICK : TICK), place);
     }
     cairo_stroke(cairo);
     cairo_restore(cairo);
     for (int i = 0; labels && i < n_ticks; i++) {
-        double place = box.y + box.height * (1 - rws_range_place(range, ticks[i].value));
-        rws_canvas_text(canvas, box.x - TICK - TICK_GAP, place, 1, 0.5, ticks[i].text,
-                        &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
+        double place = box.y + box.height * (1 - rws__range_place(range, ticks[i].value));
+        rws__canvas_text(canvas, box.x - TICK - TICK_GAP, place, 1, 0.5, ticks[i].text,
+                         &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
     }
 }
 
-void rws_frame_pen(rws_canvas *canvas, const char *method, rws_line line, double shade)
+void rws__frame_pen(rws_canvas *canvas, const char *method, rws_line line, double shade)
 {
     static const double plain_dash[] = {4, 2};
-    cairo_t            *cairo = rws_canvas_cairo(canvas);
-    const rws_style    *style = rws_style_find(method);
+    cairo_t            *cairo = rws__canvas_cairo(canvas);
+    const rws_style    *style = rws__style_find(method);
     cairo_set_line_width(cairo, LINE_WIDTH);
     cairo_set_line_cap(cairo, CAIRO_LINE_CAP_BUTT);
     cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
-    rws_canvas_colour(canvas, rws_colour_tint(style->colour, shade), 1);
+    rws__canvas_colour(canvas, rws__colour_tint(style->colour, shade), 1);
     if (line == RWS_LINE_SOLID || (line == RWS_LINE_AS_METHOD && style->n_dash == 0)) cairo_set_dash(cairo, NULL, 0, 0);
     else if (style->n_dash > 0) cairo_set_dash(cairo, style->dash, style->n_dash, 0);
     else cairo_set_dash(cairo, plain_dash, 2, 0);
 }
 
-void rws_frame_mark(rws_canvas *canvas, const char *method, double shade, double x, double y)
+void rws__frame_mark(rws_canvas *canvas, const char *method, double shade, double x, double y)
 {
-    cairo_t         *cairo = rws_canvas_cairo(canvas);
-    const rws_style *style = rws_style_find(method);
+    cairo_t         *cairo = rws__canvas_cairo(canvas);
+    const rws_style *style = rws__style_find(method);
     double           r = MARK_RADIUS;
     cairo_save(cairo);
     cairo_translate(cairo, x, y);
@@ -216,26 +218,26 @@ void rws_frame_mark(rws_canvas *canvas, const char *method, double shade, double
     cairo_set_source_rgb(cairo, 1, 1, 1);
     cairo_set_line_width(cairo, 1.2);
     cairo_stroke_preserve(cairo);
-    rws_canvas_colour(canvas, rws_colour_tint(style->colour, shade), 1);
+    rws__canvas_colour(canvas, rws__colour_tint(style->colour, shade), 1);
     cairo_fill(cairo);
     cairo_restore(cairo);
 }
 
-void rws_frame_bar(rws_canvas *canvas, const char *method, double shade, rws_box box)
+void rws__frame_bar(rws_canvas *canvas, const char *method, double shade, rws_box box)
 {
-    cairo_t         *cairo = rws_canvas_cairo(canvas);
-    const rws_style *style = rws_style_find(method);
-    rws_colour       colour = rws_colour_tint(style->colour, shade);
+    cairo_t         *cairo = rws__canvas_cairo(canvas);
+    const rws_style *style = rws__style_find(method);
+    rws_colour       colour = rws__colour_tint(style->colour, shade);
     cairo_save(cairo);
     cairo_rectangle(cairo, box.x, box.y, box.width, box.height);
     if (style->n_dash == 0) {
-        rws_canvas_colour(canvas, colour, 1);
+        rws__canvas_colour(canvas, colour, 1);
         cairo_fill(cairo);
     } else {
-        rws_canvas_colour(canvas, rws_colour_tint(colour, 0.72), 1);
+        rws__canvas_colour(canvas, rws__colour_tint(colour, 0.72), 1);
         cairo_fill_preserve(cairo);
         cairo_clip(cairo);
-        rws_canvas_colour(canvas, colour, 1);
+        rws__canvas_colour(canvas, colour, 1);
         cairo_set_line_width(cairo, 1);
         /* Hatches lie on one family of lines for the whole page, so that neighbouring bars match. */
         for (double c = floor((box.x + box.y) / 3.5) * 3.5; c < box.x + box.width + box.y + box.height; c += 3.5) {

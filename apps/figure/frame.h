@@ -40,32 +40,32 @@ typedef struct {
 } rws_legend;
 
 /* The layout of the keys within the width: as few rows as possible, with aligned columns. */
-rws_legend rws_legend_fit(rws_canvas *canvas, const rws_legend_key *keys, int n_keys, double width);
+rws_legend rws__legend_fit(rws_canvas *canvas, const rws_legend_key *keys, int n_keys, double width);
 
 /* Draws the legend with its upper left corner at (x, y). */
-void rws_legend_draw(rws_canvas *canvas, const rws_legend *legend, const rws_legend_key *keys, int n_keys, double x,
-                     double y);
+void rws__legend_draw(rws_canvas *canvas, const rws_legend *legend, const rws_legend_key *keys, int n_keys, double x,
+                      double y);
 
 /* The width of the widest label of the ticks. */
-double rws_ticks_width(rws_canvas *canvas, const rws_tick *ticks, int n_ticks);
+double rws__ticks_width(rws_canvas *canvas, const rws_tick *ticks, int n_ticks);
 
 /* The grid lines of a panel at its major ticks; either array may be empty. */
-void rws_frame_grid(rws_canvas *canvas, rws_box box, rws_range x_range, const rws_tick *x, int n_x, rws_range y_range,
-                    const rws_tick *y, int n_y);
+void rws__frame_grid(rws_canvas *canvas, rws_box box, rws_range x_range, const rws_tick *x, int n_x, rws_range y_range,
+                     const rws_tick *y, int n_y);
 
 /* Draw the axis below or left of a panel: line, tick marks and, with `labels`, the labels. */
-void rws_frame_x_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,
-                      bool labels);
-void rws_frame_y_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,
-                      bool labels);
+void rws__frame_x_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,
+                       bool labels);
+void rws__frame_y_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,
+                       bool labels);
 
 /* Sets cairo's line width, colour and dash for a method's line. */
-void rws_frame_pen(rws_canvas *canvas, const char *method, rws_line line, double shade);
+void rws__frame_pen(rws_canvas *canvas, const char *method, rws_line line, double shade);
 
 /* A method's mark, centred at (x, y). */
-void rws_frame_mark(rws_canvas *canvas, const char *method, double shade, double x, double y);
+void rws__frame_mark(rws_canvas *canvas, const char *method, double shade, double x, double y);
 
 /* A bar's fill: full colour for a method drawn solid, hatched for one drawn dashed. */
-void rws_frame_bar(rws_canvas *canvas, const char *method, double shade, rws_box box);
+void rws__frame_bar(rws_canvas *canvas, const char *method, double shade, rws_box box);
 
 #endif

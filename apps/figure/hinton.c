@@ -52,12 +52,12 @@ static double panel_scale(const rws_hinton *h, int row, int column, double pitch
 
 static void draw_panel(const rws_hinton *h, rws_canvas *canvas, int row, int column, rws_box box)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t *cairo = rws__canvas_cairo(canvas);
     double   pitch = (box.width - 2 * PAD) / h->n_values, scale = panel_scale(h, row, column, pitch);
     for (int strip = 0; strip < h->n_strips; strip++) {
         double top = box.y + strip * STRIP;
         if (strip % 2 == 0) {
-            rws_canvas_colour(canvas, STRIPE, 1);
+            rws__canvas_colour(canvas, STRIPE, 1);
             cairo_rectangle(cairo, box.x, top, box.width, STRIP);
             cairo_fill(cairo);
         }
@@ -67,7 +67,7 @@ static void draw_panel(const rws_hinton *h, rws_canvas *canvas, int row, int col
             double side = scale * sqrt(p[i]);
             cairo_rectangle(cairo, box.x + PAD + (i + 0.5) * pitch - side / 2, top + (STRIP - side) / 2, side, side);
         }
-        rws_canvas_colour(canvas, rws_style_find(h->strips[strip].method)->colour, 1);
+        rws__canvas_colour(canvas, rws__style_find(h->strips[strip].method)->colour, 1);
         cairo_fill(cairo);
     }
 }
@@ -75,25 +75,25 @@ static void draw_panel(const rws_hinton *h, rws_canvas *canvas, int row, int col
 /* Draws the numbers of the outcomes under the lowest panel, as many as fit. */
 static void draw_outcomes(const rws_hinton *h, rws_canvas *canvas, rws_box box)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t *cairo = rws__canvas_cairo(canvas);
     double   pitch = (box.width - 2 * PAD) / h->n_values;
     rws_text look = {.size = 7, .colour = RWS_GREY};
     char     text[16];
     double   widest;
     snprintf(text, sizeof text, "%d", h->n_values - 1);
-    rws_canvas_measure(canvas, text, &look, &widest, NULL);
+    rws__canvas_measure(canvas, text, &look, &widest, NULL);
     int step = 1;
     for (int k = 1; step * pitch < widest + 5; k++)
         step = (k % 3 == 1 ? 2 : k % 3 == 2 ? 5 : 10) * (int)pow(10, (k - 1) / 3);
     for (int i = 0; i < h->n_values; i += step) {
         double x = box.x + PAD + (i + 0.5) * pitch, bottom = box.y + box.height;
         cairo_set_line_width(cairo, 0.6);
-        rws_canvas_colour(canvas, RWS_GREY, 1);
+        rws__canvas_colour(canvas, RWS_GREY, 1);
         cairo_move_to(cairo, x, bottom);
         cairo_line_to(cairo, x, bottom + 2);
         cairo_stroke(cairo);
         snprintf(text, sizeof text, "%d", i);
-        rws_canvas_text(canvas, x, bottom + 2.5, 0.5, 0, text, &look);
+        rws__canvas_text(canvas, x, bottom + 2.5, 0.5, 0, text, &look);
     }
 }
 
@@ -102,9 +102,9 @@ static double names_width(const rws_hinton *h, rws_canvas *canvas)
 {
     double widest = 0;
     for (int s = 0; s < h->n_strips; s++) {
-        const char *name = h->strips[s].label ? h->strips[s].label : rws_style_name(h->strips[s].method);
+        const char *name = h->strips[s].label ? h->strips[s].label : rws__style_name(h->strips[s].method);
         double      width;
-        rws_canvas_measure(canvas, name, &(rws_text){.size = RWS_SIZE_TICK}, &width, NULL);
+        rws__canvas_measure(canvas, name, &(rws_text){.size = RWS_SIZE_TICK}, &width, NULL);
         widest = fmax(widest, width);
     }
     return widest;
@@ -123,13 +123,13 @@ static double gap_before(const rws_hinton *h, int column)
 static void draw_headings(const rws_hinton *h, rws_canvas *canvas, const double *left, double width, double top,
                           double line)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t *cairo = rws__canvas_cairo(canvas);
     for (int i = 0; i < h->n_headings; i++) {
         const rws_heading *heading = &h->headings[i];
         double             from = left[heading->first], to = left[heading->first + heading->n_columns - 1] + width;
-        rws_canvas_text(canvas, (from + to) / 2, top, 0.5, 0, heading->label,
-                        &(rws_text){.size = RWS_SIZE_PANEL, .bold = true, .colour = RWS_INK});
-        rws_canvas_colour(canvas, RWS_GREY, 1);
+        rws__canvas_text(canvas, (from + to) / 2, top, 0.5, 0, heading->label,
+                         &(rws_text){.size = RWS_SIZE_PANEL, .bold = true, .colour = RWS_INK});
+        rws__canvas_colour(canvas, RWS_GREY, 1);
         cairo_set_line_width(cairo, 0.6);
         cairo_move_to(cairo, from, top + line);
         cairo_line_to(cairo, to, top + line);
@@ -141,13 +141,13 @@ static void draw_headings(const rws_hinton *h, rws_canvas *canvas, const double 
 static void draw_names(const rws_hinton *h, rws_canvas *canvas, int row, double top, double right)
 {
     if (h->rows)
-        rws_canvas_text(canvas, EDGE, top + h->n_strips * STRIP / 2, 0.5, 0, h->rows[row],
-                        &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90});
+        rws__canvas_text(canvas, EDGE, top + h->n_strips * STRIP / 2, 0.5, 0, h->rows[row],
+                         &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90});
     for (int s = 0; s < h->n_strips; s++) {
-        const char *name = h->strips[s].label ? h->strips[s].label : rws_style_name(h->strips[s].method);
-        rws_colour  colour = rws_colour_ink(rws_style_find(h->strips[s].method)->colour);
-        rws_canvas_text(canvas, right, top + (s + 0.5) * STRIP, 1, 0.5, name,
-                        &(rws_text){.size = RWS_SIZE_TICK, .colour = colour});
+        const char *name = h->strips[s].label ? h->strips[s].label : rws__style_name(h->strips[s].method);
+        rws_colour  colour = rws__colour_ink(rws__style_find(h->strips[s].method)->colour);
+        rws__canvas_text(canvas, right, top + (s + 0.5) * STRIP, 1, 0.5, name,
+                         &(rws_text){.size = RWS_SIZE_TICK, .colour = colour});
     }
 }
 
@@ -157,10 +157,10 @@ static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, co
     double   tick, panel, label, title_height = 0;
     rws_text title = {.size = RWS_SIZE_TITLE, .bold = true, .colour = RWS_INK, .wrap = page - 40};
     rws_text head = {.size = RWS_SIZE_PANEL, .colour = RWS_INK};
-    rws_canvas_measure(canvas, "0", &(rws_text){.size = 7}, NULL, &tick);
-    rws_canvas_measure(canvas, "Xg", &head, NULL, &panel);
-    rws_canvas_measure(canvas, "Xg", &(rws_text){.size = RWS_SIZE_LABEL}, NULL, &label);
-    if (h->title) rws_canvas_measure(canvas, h->title, &title, NULL, &title_height);
+    rws__canvas_measure(canvas, "0", &(rws_text){.size = 7}, NULL, &tick);
+    rws__canvas_measure(canvas, "Xg", &head, NULL, &panel);
+    rws__canvas_measure(canvas, "Xg", &(rws_text){.size = RWS_SIZE_LABEL}, NULL, &label);
+    if (h->title) rws__canvas_measure(canvas, h->title, &title, NULL, &title_height);
 
     double names = names_width(h, canvas), start = EDGE + (h->rows ? label + NAME_GAP : 0) + names + NAME_GAP;
     double gaps = 0;
@@ -179,45 +179,45 @@ static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, co
     double names_height = 0;
     for (int column = 0; h->columns && column < h->n_columns; column++) {
         double tall;
-        rws_canvas_measure(canvas, h->columns[column], &head, NULL, &tall);
+        rws__canvas_measure(canvas, h->columns[column], &head, NULL, &tall);
         names_height = fmax(names_height, tall);
     }
     if (h->columns) top += names_height + TEXT_GAP;
     double bottom = top + h->n_rows * (height + ROW_GAP) - ROW_GAP;
     double x_label = h->x_label ? label : 0;
-    RWS_TRY(rws_canvas_page(canvas, page, bottom + 3 + tick + x_label + EDGE, h->title, err));
+    RWS_TRY(rws__canvas_page(canvas, page, bottom + 3 + tick + x_label + EDGE, h->title, err));
 
-    if (h->title) rws_canvas_text(canvas, page / 2, EDGE, 0.5, 0, h->title, &title);
+    if (h->title) rws__canvas_text(canvas, page / 2, EDGE, 0.5, 0, h->title, &title);
     draw_headings(h, canvas, left, width, heading_top, panel + 1.5);
     for (int column = 0; column < h->n_columns; column++) {
         double middle = left[column] + width / 2;
-        if (h->columns) rws_canvas_text(canvas, middle, top - TEXT_GAP, 0.5, 1, h->columns[column], &head);
+        if (h->columns) rws__canvas_text(canvas, middle, top - TEXT_GAP, 0.5, 1, h->columns[column], &head);
         for (int row = 0; row < h->n_rows; row++) {
             rws_box box = {left[column], top + row * (height + ROW_GAP), width, height};
             draw_panel(h, canvas, row, column, box);
             if (row + 1 == h->n_rows) draw_outcomes(h, canvas, box);
         }
         if (h->x_label)
-            rws_canvas_text(canvas, middle, bottom + 3 + tick, 0.5, 0, h->x_label,
-                            &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK});
+            rws__canvas_text(canvas, middle, bottom + 3 + tick, 0.5, 0, h->x_label,
+                             &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK});
     }
     for (int row = 0; row < h->n_rows; row++)
         draw_names(h, canvas, row, top + row * (height + ROW_GAP), start - NAME_GAP);
     return RWS_OK;
 }
 
-rws_status rws_hinton_draw(const rws_hinton *hinton, const char *path, rws_error *err)
+rws_status rws__hinton_draw(const rws_hinton *hinton, const char *path, rws_error *err)
 {
     RWS_CHECK(hinton->n_rows > 0 && hinton->n_columns > 0 && hinton->n_strips > 0 && hinton->n_values > 0);
     for (int i = 0; i < hinton->n_headings; i++)
         RWS_CHECK(hinton->headings[i].first >= 0 && hinton->headings[i].n_columns > 0 &&
                   hinton->headings[i].first + hinton->headings[i].n_columns <= hinton->n_columns);
     rws_canvas *canvas;
-    RWS_TRY(rws_canvas_new(path, hinton->dpi, &canvas, err));
+    RWS_TRY(rws__canvas_new(path, hinton->dpi, &canvas, err));
     double    *left = g_new(double, hinton->n_columns);
     rws_status status = draw(hinton, canvas, left, path, err);
-    if (status == RWS_OK) status = rws_canvas_save(canvas, err);
-    else rws_canvas_free(canvas);
+    if (status == RWS_OK) status = rws__canvas_save(canvas, err);
+    else rws__canvas_free(canvas);
     g_free(left);
     return status;
 }

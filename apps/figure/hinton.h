@@ -41,6 +41,6 @@ typedef struct {
 /* Writes the panels to the path, which ends in .png, .svg or .pdf. Fails with RWS_BAD_INPUT if the ending is
  * another, the page has no room for its columns, or the file cannot be written; a file that was there is then
  * untouched. */
-rws_status rws_hinton_draw(const rws_hinton *hinton, const char *path, rws_error *err);
+rws_status rws__hinton_draw(const rws_hinton *hinton, const char *path, rws_error *err);
 
 #endif

@@ -39,7 +39,7 @@ static bool is_empty(const rws_images *g, const double *values)
 static void draw_image(const rws_images *g, rws_canvas *canvas, const double *values, rws_box box)
 {
     if (is_empty(g, values)) return;
-    cairo_t         *cairo = rws_canvas_cairo(canvas);
+    cairo_t         *cairo = rws__canvas_cairo(canvas);
     cairo_surface_t *surface = surface_of(g, values);
     cairo_save(cairo);
     cairo_translate(cairo, box.x, box.y);
@@ -51,7 +51,7 @@ static void draw_image(const rws_images *g, rws_canvas *canvas, const double *va
     cairo_restore(cairo);
     cairo_surface_destroy(surface);
     cairo_set_line_width(cairo, 0.5);
-    rws_canvas_colour(canvas, RWS_GREY, 1);
+    rws__canvas_colour(canvas, RWS_GREY, 1);
     cairo_rectangle(cairo, box.x, box.y, box.width, box.height);
     cairo_stroke(cairo);
 }
@@ -64,7 +64,7 @@ static rws_status draw(const rws_images *g, rws_canvas *canvas, const char *path
     double       left = EDGE, top = EDGE, height;
     for (int r = 0; g->rows && r < g->n_rows; r++) {
         double width;
-        rws_canvas_measure(canvas, g->rows[r], &name, &width, NULL);
+        rws__canvas_measure(canvas, g->rows[r], &name, &width, NULL);
         left = fmax(left, EDGE + width + NAME_GAP);
     }
     const double wide = fmin((page - left - EDGE - (g->n_columns - 1) * GAP) / g->n_columns, LARGEST);
@@ -74,24 +74,24 @@ static rws_status draw(const rws_images *g, rws_canvas *canvas, const char *path
                         g->n_columns, page);
     name.wrap = wide + GAP;
     if (g->title) {
-        rws_canvas_measure(canvas, g->title, &title, NULL, &height);
+        rws__canvas_measure(canvas, g->title, &title, NULL, &height);
         top += height + TITLE_GAP;
     }
     double above = 0;
     for (int c = 0; g->columns && c < g->n_columns; c++) {
-        rws_canvas_measure(canvas, g->columns[c], &name, NULL, &height);
+        rws__canvas_measure(canvas, g->columns[c], &name, NULL, &height);
         above = fmax(above, height + 2);
     }
-    RWS_TRY(rws_canvas_page(canvas, left + g->n_columns * (wide + GAP) - GAP + EDGE,
-                            top + above + g->n_rows * (high + GAP) - GAP + EDGE, g->title, err));
+    RWS_TRY(rws__canvas_page(canvas, left + g->n_columns * (wide + GAP) - GAP + EDGE,
+                             top + above + g->n_rows * (high + GAP) - GAP + EDGE, g->title, err));
     const double middle = (left + g->n_columns * (wide + GAP) - GAP + EDGE) / 2;
-    if (g->title) rws_canvas_text(canvas, middle, EDGE, 0.5, 0, g->title, &title);
+    if (g->title) rws__canvas_text(canvas, middle, EDGE, 0.5, 0, g->title, &title);
     for (int c = 0; g->columns && c < g->n_columns; c++)
-        rws_canvas_text(canvas, left + c * (wide + GAP) + wide / 2, top + above - 2, 0.5, 1, g->columns[c], &name);
+        rws__canvas_text(canvas, left + c * (wide + GAP) + wide / 2, top + above - 2, 0.5, 1, g->columns[c], &name);
     name.wrap = 0;
     for (int r = 0; r < g->n_rows; r++) {
         const double y = top + above + r * (high + GAP);
-        if (g->rows) rws_canvas_text(canvas, left - NAME_GAP, y + high / 2, 1, 0.5, g->rows[r], &name);
+        if (g->rows) rws__canvas_text(canvas, left - NAME_GAP, y + high / 2, 1, 0.5, g->rows[r], &name);
         for (int c = 0; c < g->n_columns; c++)
             draw_image(g, canvas, g->values + ((size_t)r * g->n_columns + c) * g->wide * g->high,
                        (rws_box){left + c * (wide + GAP), y, wide, high});
@@ -99,13 +99,13 @@ static rws_status draw(const rws_images *g, rws_canvas *canvas, const char *path
     return RWS_OK;
 }
 
-rws_status rws_images_draw(const rws_images *images, const char *path, rws_error *err)
+rws_status rws__images_draw(const rws_images *images, const char *path, rws_error *err)
 {
     RWS_CHECK(images->n_rows > 0 && images->n_columns > 0 && images->wide > 0 && images->high > 0);
     rws_canvas *canvas;
-    RWS_TRY(rws_canvas_new(path, images->dpi, &canvas, err));
+    RWS_TRY(rws__canvas_new(path, images->dpi, &canvas, err));
     const rws_status status = draw(images, canvas, path, err);
-    if (status == RWS_OK) return rws_canvas_save(canvas, err);
-    rws_canvas_free(canvas);
+    if (status == RWS_OK) return rws__canvas_save(canvas, err);
+    rws__canvas_free(canvas);
     return status;
 }

@@ -20,6 +20,6 @@ typedef struct {
 
 /* Writes the grid to the path, which ends in .png, .svg or .pdf; pixels stay sharp. Fails with RWS_BAD_INPUT if the
  * ending is another, the page has no room, or the file cannot be written; a file that was there is then untouched. */
-rws_status rws_images_draw(const rws_images *images, const char *path, rws_error *err);
+rws_status rws__images_draw(const rws_images *images, const char *path, rws_error *err);
 
 #endif

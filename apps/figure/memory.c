@@ -47,7 +47,7 @@ static bool has_threads(void)
     return n == THREADS;
 }
 
-rws_status rws_figure_check_memory(rws_error *err)
+rws_status rws__figure_check_memory(rws_error *err)
 {
     static bool found; /* any thread may set it: it only becomes true */
     if (__atomic_load_n(&found, __ATOMIC_RELAXED)) return RWS_OK;

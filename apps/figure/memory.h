@@ -9,6 +9,6 @@
 #include "rws.h"
 
 /* RWS_NO_MEMORY with a message if a picture cannot be drawn. Looks once in the life of the process. */
-rws_status rws_figure_check_memory(rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__figure_check_memory(rws_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { MAX_BYTES = 1 << 28, HEADER = 24 /* bytes up to the end of the sizes */ };
 
-bool rws_png_is(const char *path)
+bool rws__png_is(const char *path)
 {
     const char *ending = strrchr(path, '.');
     return ending && strcasecmp(ending, ".png") == 0;
@@ -42,11 +42,11 @@ static rws_status check_header(const uint8_t *bytes, size_t size, const char *pa
 {
     static const uint8_t magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     if (size < HEADER || memcmp(bytes, magic, sizeof magic) != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a PNG file.", rws_quote(path).text);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a PNG file.", rws__quote(path).text);
     const unsigned wide = big_endian(bytes + 16), high = big_endian(bytes + 20);
     if (wide > RWS_MAX_PNG_SIDE || high > RWS_MAX_PNG_SIDE)
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is %u x %u pixels, and a side of %d is the most that is read.",
-                        rws_quote(path).text, wide, high, RWS_MAX_PNG_SIDE);
+                        rws__quote(path).text, wide, high, RWS_MAX_PNG_SIDE);
     return RWS_OK;
 }
 
@@ -82,17 +82,17 @@ static rws_status take(cairo_surface_t *any, const char *path, rws_grey *out, rw
         for (int x = 0; x < wide; x++) grey[(size_t)y * (size_t)wide + (size_t)x] = grey_of(row[x]);
     }
     cairo_surface_destroy(plain);
-    if (!grey) return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be read: no memory is left.", rws_quote(path).text);
+    if (!grey) return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be read: no memory is left.", rws__quote(path).text);
     *out = (rws_grey){path, wide, high, grey};
     return RWS_OK;
 }
 
-rws_status rws_png_read(const char *path, rws_grey *out, rws_error *err)
+rws_status rws__png_read(const char *path, rws_grey *out, rws_error *err)
 {
     uint8_t *bytes;
     size_t   size;
     *out = (rws_grey){0};
-    RWS_TRY(rws_file_read(path, MAX_BYTES, &bytes, &size, err));
+    RWS_TRY(rws__file_read(path, MAX_BYTES, &bytes, &size, err));
     rws_status status = check_header(bytes, size, path, err);
     if (status == RWS_OK) {
         source           s = {bytes, size};
@@ -100,14 +100,14 @@ rws_status rws_png_read(const char *path, rws_grey *out, rws_error *err)
         if (cairo_surface_status(any) == CAIRO_STATUS_SUCCESS) status = take(any, path, out, err);
         else
             status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a PNG file that is damaged or cut short.",
-                              rws_quote(path).text);
+                              rws__quote(path).text);
         cairo_surface_destroy(any);
     }
     free(bytes);
     return status;
 }
 
-void rws_png_release(rws_grey *picture)
+void rws__png_release(rws_grey *picture)
 {
     free((void *)picture->grey);
     *picture = (rws_grey){0};

@@ -10,12 +10,12 @@
 enum { RWS_MAX_PNG_SIDE = 4096 }; /* pixels along a side */
 
 /* Whether the path ends in .png. */
-bool rws_png_is(const char *path);
+bool rws__png_is(const char *path);
 
 /* On success out->grey is the caller's, to be released, and out->name is `path`. Otherwise *out is empty and the status
  * RWS_BAD_INPUT: the file is missing, is no PNG, is damaged or is larger than RWS_MAX_PNG_SIDE. */
-rws_status rws_png_read(const char *path, rws_grey *out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__png_read(const char *path, rws_grey *out, rws_error *err) __attribute__((warn_unused_result));
 
-void rws_png_release(rws_grey *picture);
+void rws__png_release(rws_grey *picture);
 
 #endif

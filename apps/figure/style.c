@@ -30,7 +30,7 @@ const rws_style rws_styles[] = {
 
 static const rws_style other = {NULL, NULL, RGB(0x888888), {3, 1, 1, 1}, 4, RWS_MARK_CIRCLE};
 
-const rws_style *rws_style_find(const char *method)
+const rws_style *rws__style_find(const char *method)
 {
     for (const rws_style *style = rws_styles; method && style->method; style++) {
         if (strcmp(style->method, method) == 0) return style;
@@ -38,13 +38,13 @@ const rws_style *rws_style_find(const char *method)
     return &other;
 }
 
-const char *rws_style_name(const char *method)
+const char *rws__style_name(const char *method)
 {
-    const char *name = rws_style_find(method)->name;
+    const char *name = rws__style_find(method)->name;
     return name ? name : method ? method : "";
 }
 
-rws_colour rws_colour_tint(rws_colour colour, double share)
+rws_colour rws__colour_tint(rws_colour colour, double share)
 {
     return (rws_colour){colour.red + (1 - colour.red) * share, colour.green + (1 - colour.green) * share,
                         colour.blue + (1 - colour.blue) * share};
@@ -55,7 +55,7 @@ static double linear(double channel)
     return channel <= 0.04045 ? channel / 12.92 : pow((channel + 0.055) / 1.055, 2.4);
 }
 
-rws_colour rws_colour_ink(rws_colour colour)
+rws_colour rws__colour_ink(rws_colour colour)
 {
     /* WCAG: contrast with white = 1.05 / (luminance + 0.05), and small text wants 4.5. */
     for (int i = 0; i < 64; i++) {

@@ -39,15 +39,15 @@ extern const rws_style rws_styles[];
 
 /* The style of a method: its entry in the table, or a grey style with method and name NULL for a method that is not in
  * the table. Never NULL; static. */
-const rws_style *rws_style_find(const char *method);
+const rws_style *rws__style_find(const char *method);
 
 /* The name of a method in figures: from the table, or `method` itself if it is not in the table. */
-const char *rws_style_name(const char *method);
+const char *rws__style_name(const char *method);
 
 /* The colour mixed with white: 0 leaves it, 1 is white. */
-rws_colour rws_colour_tint(rws_colour colour, double share);
+rws_colour rws__colour_tint(rws_colour colour, double share);
 
 /* The colour mixed with black until it is readable as small text on white. */
-rws_colour rws_colour_ink(rws_colour colour);
+rws_colour rws__colour_ink(rws_colour colour);
 
 #endif

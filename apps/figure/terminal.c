@@ -109,7 +109,7 @@ static void append_colour(GString *out, const rws_terminal *t, int curve)
 {
     if (!t->colour) return;
     const rws_curve *c = curve >= 0 ? &t->curves[curve] : NULL;
-    int              code = c ? ansi_colour(rws_colour_tint(rws_style_find(c->method)->colour, c->shade)) : 0;
+    int              code = c ? ansi_colour(rws__colour_tint(rws__style_find(c->method)->colour, c->shade)) : 0;
     if (code) g_string_append_printf(out, "\033[38;5;%dm", code);
     else g_string_append(out, "\033[0m");
 }
@@ -130,12 +130,12 @@ static void put_dot(plot *p, int curve, int x, int y)
 
 static double dot_x(const plot *p, double value)
 {
-    return rws_range_place(p->x, value) * (p->columns * p->across - 1);
+    return rws__range_place(p->x, value) * (p->columns * p->across - 1);
 }
 
 static double dot_y(const plot *p, double value)
 {
-    return (1 - rws_range_place(p->y, value)) * (p->rows * p->down - 1);
+    return (1 - rws__range_place(p->y, value)) * (p->rows * p->down - 1);
 }
 
 /* Whether a dashed line has ink after so many dots: the dash's points are taken as dots. */
@@ -155,7 +155,7 @@ static bool has_ink(const rws_style *style, double along)
 static void put_curve(plot *p, int index)
 {
     const rws_curve *curve = &p->t->curves[index];
-    const rws_style *style = rws_style_find(curve->method);
+    const rws_style *style = rws__style_find(curve->method);
     bool             dashed =
         p->t->unicode && (curve->line == RWS_LINE_DASHED || (curve->line == RWS_LINE_AS_METHOD && style->n_dash));
     double x0 = NAN, y0 = NAN, along = 0;
@@ -299,17 +299,17 @@ static bool has_points(const rws_curve *curve)
 
 static rws_status find_ranges(plot *p, rws_error *err)
 {
-    rws_extent x = rws_extent_empty(), y = rws_extent_empty();
+    rws_extent x = rws__extent_empty(), y = rws__extent_empty();
     for (int c = 0; c < p->t->n_curves; c++) {
         const rws_curve *curve = &p->t->curves[c];
         for (int i = 0; i < curve->n; i++) {
             if (!isfinite(curve->x[i]) || !isfinite(curve->y[i])) continue;
-            rws_extent_add(&x, curve->x[i]);
-            rws_extent_add(&y, curve->y[i]);
+            rws__extent_add(&x, curve->x[i]);
+            rws__extent_add(&y, curve->y[i]);
         }
     }
-    RWS_TRY(rws_axis_range(&p->t->x, &x, NULL, 0, &p->x, err));
-    return rws_axis_range(&p->t->y, &y, NULL, 0.03, &p->y, err);
+    RWS_TRY(rws__axis_range(&p->t->x, &x, NULL, 0, &p->x, err));
+    return rws__axis_range(&p->t->y, &y, NULL, 0.03, &p->y, err);
 }
 
 /* As many ticks as fit, by the widest label of a first choice. */
@@ -317,7 +317,7 @@ static int x_ticks(const plot *p, rws_tick *ticks)
 {
     int n = 0;
     for (int wanted = MIN(MAX(p->columns / 8, 2), 8); wanted >= 1; wanted--) {
-        n = rws_axis_ticks(&p->t->x, p->x, wanted, !p->t->unicode, ticks);
+        n = rws__axis_ticks(&p->t->x, p->x, wanted, !p->t->unicode, ticks);
         int total = 0;
         for (int i = 0; i < n; i++) total += ticks[i].minor ? 0 : length_of(ticks[i].text) + 3;
         if (total <= p->columns + 3) break;
@@ -355,14 +355,14 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
     int                 width = t->width ? t->width : 80, height = t->height ? t->height : 24;
     char                caption[256];
     char               *title = clean(t->title, ascii);
-    char               *x_label = clean(rws_axis_caption(&t->x, caption, sizeof caption), ascii);
-    char               *y_label = clean(rws_axis_caption(&t->y, caption, sizeof caption), ascii);
+    char               *x_label = clean(rws__axis_caption(&t->x, caption, sizeof caption), ascii);
+    char               *y_label = clean(rws__axis_caption(&t->y, caption, sizeof caption), ascii);
 
     rws_tick y_ticks[RWS_MAX_TICKS], ticks[RWS_MAX_TICKS];
     int      names_margin = 0, y_margin = 0;
     for (int i = 0; i < n_names; i++) names_margin = MAX(names_margin, length_of(names[i].text) + 1);
     p->rows = height - 2 - (title[0] != 0) - (y_label[0] != 0) - (x_label[0] != 0);
-    int n_y = rws_axis_ticks(&t->y, p->y, MAX(p->rows / 4, 2), ascii, y_ticks);
+    int n_y = rws__axis_ticks(&t->y, p->y, MAX(p->rows / 4, 2), ascii, y_ticks);
     for (int i = 0; i < n_y; i++) y_margin = MAX(y_margin, length_of(y_ticks[i].text));
     p->columns = width - y_margin - 1 - names_margin;
 
@@ -393,7 +393,7 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
     return status;
 }
 
-rws_status rws_terminal_draw(const rws_terminal *terminal, FILE *file, rws_error *err)
+rws_status rws__terminal_draw(const rws_terminal *terminal, FILE *file, rws_error *err)
 {
     plot p = {.t = terminal, .across = terminal->unicode ? 2 : 1, .down = terminal->unicode ? 4 : 1};
     for (int c = 0; c < terminal->n_curves; c++) {
@@ -407,7 +407,7 @@ rws_status rws_terminal_draw(const rws_terminal *terminal, FILE *file, rws_error
     for (int c = 0; c < terminal->n_curves; c++) {
         const rws_curve *curve = &terminal->curves[c];
         if (!has_points(curve)) continue;
-        char *label = clean(curve->label ? curve->label : rws_style_name(curve->method), !terminal->unicode);
+        char *label = clean(curve->label ? curve->label : rws__style_name(curve->method), !terminal->unicode);
         names[n_names++] =
             (name){.curve = c,
                    .text = terminal->unicode ? g_strdup(label)

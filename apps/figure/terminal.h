@@ -27,6 +27,6 @@ typedef struct {
 /* Writes the chart, each line ended by a newline and none longer than the width. Curves are named at the right, beside
  * their ends. Fails with RWS_BAD_INPUT, nothing written, if the size leaves no room for the curves or an axis's fixed
  * range is impossible; with RWS_BAD_INPUT also if writing to the file fails. The file stays open. */
-rws_status rws_terminal_draw(const rws_terminal *terminal, FILE *file, rws_error *err);
+rws_status rws__terminal_draw(const rws_terminal *terminal, FILE *file, rws_error *err);
 
 #endif

@@ -23,13 +23,13 @@ typedef struct {
 /* Reads a tree. False, with nothing to release, if the text is not a tree or the tree is too large to draw. */
 static bool read_tree(const char *text, rws_brackets *out)
 {
-    if (!rws_brackets_read(text, out)) return false;
+    if (!rws__brackets_read(text, out)) return false;
     if (out->n_levels <= DEEPEST && out->n <= MAX_NODES) return true;
-    rws_brackets_release(out);
+    rws__brackets_release(out);
     return false;
 }
 
-size_t rws_trees_words(const char *text, char *words, size_t size)
+size_t rws__trees_words(const char *text, char *words, size_t size)
 {
     rws_brackets tree;
     size_t       n = 0;
@@ -39,7 +39,7 @@ size_t rws_trees_words(const char *text, char *words, size_t size)
         if (tree.nodes[i].word)
             n += (size_t)g_snprintf(words + MIN(n, size), (gulong)(n < size ? size - n : 0), "%s%s", n ? " " : "",
                                     tree.nodes[i].label);
-    rws_brackets_release(&tree);
+    rws__brackets_release(&tree);
     return n;
 }
 
@@ -56,11 +56,11 @@ static void measure(rws_canvas *canvas, const rws_drawn_tree *tree, double page,
     for (int i = 0; i < l->tree.n; i++) {
         rws_bracket   *one = &l->tree.nodes[i];
         const rws_text look = look_of(one);
-        rws_canvas_measure(canvas, one->label, &look, &one->width, NULL);
+        rws__canvas_measure(canvas, one->label, &look, &one->width, NULL);
     }
-    rws_brackets_place(&l->tree, WORD_GAP, false);
+    rws__brackets_place(&l->tree, WORD_GAP, false);
     if (tree->caption)
-        rws_canvas_measure(canvas, tree->caption, &(rws_text){.size = RWS_SIZE_PANEL}, &caption, &l->caption_height);
+        rws__canvas_measure(canvas, tree->caption, &(rws_text){.size = RWS_SIZE_PANEL}, &caption, &l->caption_height);
     l->scale = MAX(MIN(1, (page - 2 * EDGE) / l->tree.width), LEAST);
     l->width = MAX(l->tree.width * l->scale, caption);
     l->height =
@@ -71,12 +71,12 @@ static void measure(rws_canvas *canvas, const rws_drawn_tree *tree, double page,
 
 static void draw_tree(rws_canvas *canvas, const rws_drawn_tree *tree, const layout *l, double x, double y)
 {
-    cairo_t   *cairo = rws_canvas_cairo(canvas);
-    rws_colour words = tree->method ? rws_colour_ink(rws_style_find(tree->method)->colour) : RWS_INK;
+    cairo_t   *cairo = rws__canvas_cairo(canvas);
+    rws_colour words = tree->method ? rws__colour_ink(rws__style_find(tree->method)->colour) : RWS_INK;
     x += (l->width - l->tree.width * l->scale) / 2;
     if (tree->caption) {
-        rws_canvas_text(canvas, x + l->tree.nodes[0].x * l->scale, y, 0.5, 0, tree->caption,
-                        &(rws_text){.size = RWS_SIZE_PANEL, .bold = true, .colour = RWS_INK});
+        rws__canvas_text(canvas, x + l->tree.nodes[0].x * l->scale, y, 0.5, 0, tree->caption,
+                         &(rws_text){.size = RWS_SIZE_PANEL, .bold = true, .colour = RWS_INK});
         y += l->caption_height + CAPTION_GAP;
     }
     cairo_set_line_width(cairo, 0.6);
@@ -85,7 +85,7 @@ static void draw_tree(rws_canvas *canvas, const rws_drawn_tree *tree, const layo
         if (one->parent < 0) continue;
         const rws_bracket *up = &l->tree.nodes[one->parent];
         /* from below the parent's label to above the child's */
-        rws_canvas_colour(canvas, RWS_GREY, 1);
+        rws__canvas_colour(canvas, RWS_GREY, 1);
         cairo_move_to(cairo, x + up->x * l->scale, y + (up->depth * LEVEL + 11) * l->scale);
         cairo_line_to(cairo, x + one->x * l->scale, y + (one->depth * LEVEL + 1) * l->scale);
         cairo_stroke(cairo);
@@ -95,8 +95,8 @@ static void draw_tree(rws_canvas *canvas, const rws_drawn_tree *tree, const layo
         rws_text           look = look_of(one);
         look.size *= l->scale;
         if (one->word) look.colour = words;
-        rws_canvas_text(canvas, x + one->x * l->scale, y + (one->depth * LEVEL + 6) * l->scale, 0.5, 0.5, one->label,
-                        &look);
+        rws__canvas_text(canvas, x + one->x * l->scale, y + (one->depth * LEVEL + 6) * l->scale, 0.5, 0.5, one->label,
+                         &look);
     }
 }
 
@@ -122,7 +122,7 @@ static rws_status draw(const rws_trees *t, rws_canvas *canvas, layout *layouts, 
     rws_text     title = {.size = RWS_SIZE_TITLE, .bold = true, .colour = RWS_INK, .wrap = page - 40};
     double       top = EDGE, width, height, title_height = 0;
     for (int i = 0; i < t->n_trees; i++) measure(canvas, &t->trees[i], page, &layouts[i]);
-    if (t->title) rws_canvas_measure(canvas, t->title, &title, NULL, &title_height);
+    if (t->title) rws__canvas_measure(canvas, t->title, &title, NULL, &title_height);
     if (t->title) top += title_height + TITLE_GAP;
     double bottom = top;
     for (int i = 0; i < t->n_trees;) {
@@ -130,11 +130,11 @@ static rws_status draw(const rws_trees *t, rws_canvas *canvas, layout *layouts, 
         bottom += height + (i < t->n_trees ? ROW_GAP : 0);
     }
     if (t->n_trees == 0) bottom += 2 * LEVEL;
-    RWS_TRY(rws_canvas_page(canvas, page, bottom + EDGE, t->title, err));
-    if (t->title) rws_canvas_text(canvas, page / 2, EDGE, 0.5, 0, t->title, &title);
+    RWS_TRY(rws__canvas_page(canvas, page, bottom + EDGE, t->title, err));
+    if (t->title) rws__canvas_text(canvas, page / 2, EDGE, 0.5, 0, t->title, &title);
     if (t->n_trees == 0)
-        rws_canvas_text(canvas, page / 2, top + LEVEL, 0.5, 0.5, "no data",
-                        &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
+        rws__canvas_text(canvas, page / 2, top + LEVEL, 0.5, 0.5, "no data",
+                         &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
     for (int i = 0; i < t->n_trees;) {
         const int n = fit_row(layouts, i, t->n_trees, page, &width, &height);
         double    x = (page - width) / 2;
@@ -148,19 +148,19 @@ static rws_status draw(const rws_trees *t, rws_canvas *canvas, layout *layouts, 
     return RWS_OK;
 }
 
-rws_status rws_trees_draw(const rws_trees *trees, const char *path, rws_error *err)
+rws_status rws__trees_draw(const rws_trees *trees, const char *path, rws_error *err)
 {
     rws_canvas *canvas = NULL;
     layout     *layouts = g_new0(layout, trees->n_trees + 1);
-    rws_status  status = rws_canvas_new(path, trees->dpi, &canvas, err);
+    rws_status  status = rws__canvas_new(path, trees->dpi, &canvas, err);
     for (int i = 0; i < trees->n_trees && status == RWS_OK; i++)
         if (!read_tree(trees->trees[i].text, &layouts[i].tree))
             status = rws_fail(err, RWS_BAD_INPUT, "The figure '%s' cannot be drawn: \"%.100s\" is not a tree.", path,
                               trees->trees[i].text);
     if (status == RWS_OK) status = draw(trees, canvas, layouts, err);
-    if (status == RWS_OK) status = rws_canvas_save(canvas, err);
-    else rws_canvas_free(canvas);
-    for (int i = 0; i < trees->n_trees; i++) rws_brackets_release(&layouts[i].tree);
+    if (status == RWS_OK) status = rws__canvas_save(canvas, err);
+    else rws__canvas_free(canvas);
+    for (int i = 0; i < trees->n_trees; i++) rws__brackets_release(&layouts[i].tree);
     g_free(layouts);
     return status;
 }

@@ -27,10 +27,10 @@ typedef struct {
 /* Writes the trees to the path, which ends in .png, .svg or .pdf. A tree that is wider than the page is drawn smaller.
  * Fails with RWS_BAD_INPUT if the ending is another, a text is not that of a tree, or the file cannot be written; a
  * file that was there is then untouched. */
-rws_status rws_trees_draw(const rws_trees *trees, const char *path, rws_error *err);
+rws_status rws__trees_draw(const rws_trees *trees, const char *path, rws_error *err);
 
 /* The words at the leaves, with blanks between. Writes like snprintf: returns the length of the whole text, of which at
  * most size - 1 bytes are written. A text that is not a tree has no words. */
-size_t rws_trees_words(const char *text, char *words, size_t size);
+size_t rws__trees_words(const char *text, char *words, size_t size);
 
 #endif

@@ -10,7 +10,7 @@ static const char *const methods[] = {"vimco", "ww", NULL};
 
 static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 {
-    return rws_panels_three(q, "Attend, infer, repeat", methods, path, err);
+    return rws__panels_three(q, "Attend, infer, repeat", methods, path, err);
 }
 
 const rws_paper_figure rws_air_figures[] = {

@@ -111,25 +111,25 @@ static const char *put_block(FILE *out, const char *at, const rws_plan *p, bool 
 {
     rws_text block;
     bool     empty = false;
-    FILE    *to = rws_text_open(&block);
+    FILE    *to = rws__text_open(&block);
     for (bool first = true; to && *at && (first || strncmp(at, "model", 5) != 0); first = false) {
         const size_t length = strcspn(at, "\n");
         put_line(to, at, length, p, rate_stays, &empty);
         at += length + (at[length] == '\n');
     }
-    char *text = rws_text_end(&block);
+    char *text = rws__text_end(&block);
     if (text && !empty) fputs(text, out);
     if (!text) at = NULL;
     free(text);
     return at;
 }
 
-char *rws_plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays)
+char *rws__plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays)
 {
     rws_text smaller;
-    FILE    *out = rws_text_open(&smaller);
+    FILE    *out = rws__text_open(&smaller);
     while (out && sweep && *sweep) sweep = put_block(out, sweep, plan, rate_stays);
-    char *text = rws_text_end(&smaller);
+    char *text = rws__text_end(&smaller);
     if (sweep) return text;
     free(text);
     return NULL;
@@ -180,7 +180,7 @@ static rws_status work_of(const rws_budget *b, const char *sweep, const char *na
     return status;
 }
 
-rws_status rws_budget_hours(const rws_budget *b, const char *sweep, const char *name, double *hours, rws_error *err)
+rws_status rws__budget_hours(const rws_budget *b, const char *sweep, const char *name, double *hours, rws_error *err)
 {
     parts all;
     return work_of(b, sweep, name, &all, hours, err);
@@ -274,9 +274,9 @@ static void leave_out(const rws_experiment *e, const extent *x, int n, rws_plan 
 static rws_status hours_of(const rws_budget *b, const rws_experiment *e, const char *base, const rws_plan *p,
                            double *hours, rws_error *err)
 {
-    char *text = rws_plan_apply(base, p, e->rate_stays);
+    char *text = rws__plan_apply(base, p, e->rate_stays);
     if (!text) return no_memory(err);
-    const rws_status status = rws_budget_hours(b, text, e->name, hours, err);
+    const rws_status status = rws__budget_hours(b, text, e->name, hours, err);
     free(text);
     return status;
 }
@@ -377,7 +377,7 @@ static rws_status describe(const rws_budget *b, const rws_experiment *e, const c
     RWS_TRY(rws_sweep_parse(full, strlen(full), e->name, &all, err));
     rws_status status = rws_sweep_parse(chosen, strlen(chosen), e->name, &some, err);
     rws_text   text;
-    FILE      *out = status == RWS_OK ? rws_text_open(&text) : NULL;
+    FILE      *out = status == RWS_OK ? rws__text_open(&text) : NULL;
     if (out) {
         measure(all, &x);
         measure(some, &y);
@@ -405,7 +405,7 @@ static rws_status describe(const rws_budget *b, const rws_experiment *e, const c
         put_kinds(out, all, some);
         if (y.most_seeds < DECIDING) fprintf(out, "\nFewer than %d seeds decide no claim.\n", DECIDING);
     }
-    if (status == RWS_OK && !(*what = rws_text_end(&text))) status = no_memory(err);
+    if (status == RWS_OK && !(*what = rws__text_end(&text))) status = no_memory(err);
     rws_sweep_free(some);
     rws_sweep_free(all);
     return status;
@@ -422,13 +422,13 @@ static rws_status finish(const rws_budget *b, const rws_experiment *e, const cha
     return status;
 }
 
-rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const char *full, const char *middle,
-                             char **sweep, char **what, rws_error *err)
+rws_status rws__budget_choose(const rws_budget *b, const rws_experiment *e, const char *full, const char *middle,
+                              char **sweep, char **what, rws_error *err)
 {
     const char *base = full;
     double      hours;
     rws_plan    p;
-    RWS_TRY(rws_budget_hours(b, full, e->name, &hours, err));
+    RWS_TRY(rws__budget_hours(b, full, e->name, &hours, err));
     if (hours <= b->hours * FILLED) {
         *sweep = strdup(full);
         return finish(b, e, full, middle, sweep, what, err);
@@ -447,6 +447,6 @@ rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const
             "%g hours are not enough for %s, not even for one seed, the fewest particles and a thousandth of "
             "the iterations.",
             b->hours, e->name);
-    *sweep = rws_plan_apply(base, &p, e->rate_stays);
+    *sweep = rws__plan_apply(base, &p, e->rate_stays);
     return finish(b, e, full, middle, sweep, what, err);
 }

@@ -43,17 +43,17 @@ typedef struct {
 
 /* The sweep's text, made smaller, which the caller frees; NULL without memory. If `rate_stays`, the changes of the
  * learning rate keep their iterations; otherwise these are multiplied by the share too. */
-char *rws_plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays);
+char *rws__plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays);
 
 /* The hours that the sweep's runs take, as many at a time as there are jobs. */
-rws_status rws_budget_hours(const rws_budget *b, const char *sweep, const char *name, double *hours, rws_error *err)
+rws_status rws__budget_hours(const rws_budget *b, const char *sweep, const char *name, double *hours, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The experiment within the budget. `full` and `middle` are its sweeps as they would run; middle may be NULL. The whole is
  * chosen if it fits; then a part of the full sweep with all iterations, if that loses least; then the middle one, longer or
  * shorter. *sweep and *what are the caller's to free: the sweep file, and a Markdown text of what is run and what is left
  * out. RWS_BAD_INPUT if nothing fits; RWS_NO_MEMORY. */
-rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const char *full, const char *middle,
-                             char **sweep, char **what, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__budget_choose(const rws_budget *b, const rws_experiment *e, const char *full, const char *middle,
+                              char **sweep, char **what, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -65,13 +65,13 @@ static double median_of(const double *values, int n)
     return rws_quartiles_of(sorted, n).median;
 }
 
-rws_seed_values rws_seed_values_of(const rws_query *q, rws_quantity a)
+rws_seed_values rws__seed_values_of(const rws_query *q, rws_quantity a)
 {
     const rws_query_own other[] = {{a.method, a.key, a.value}, {0}};
     rws_query           own = *q;
     if (a.key) own.own = other;
     int                n, runs_of[RWS_MOST_SEEDS] = {0};
-    const rws_result **runs = rws_query_runs(&own, a.method, a.K == RWS_MEAN_K ? 0 : a.K, &n);
+    const rws_result **runs = rws__query_runs(&own, a.method, a.K == RWS_MEAN_K ? 0 : a.K, &n);
     rws_seed_values    s = {0};
     for (int i = 0; i < n; i++) {
         const char  *seed = rws_result_get(runs[i], "seed");
@@ -90,7 +90,7 @@ rws_seed_values rws_seed_values_of(const rws_query *q, rws_quantity a)
 /* ---- Student's distribution */
 
 /* The probability between -t and t is a finite sum in the cosine of atan(t / sqrt(n)). */
-double rws_student(double t, int n)
+double rws__student(double t, int n)
 {
     const double angle = atan(t / sqrt(n)), c = cos(angle), s = sin(angle);
     double       term = n % 2 ? c : 1, sum = 0;
@@ -102,12 +102,12 @@ double rws_student(double t, int n)
     return (1 + between) / 2;
 }
 
-double rws_student_quantile(double chance, int n)
+double rws__student_quantile(double chance, int n)
 {
     double low = -1e6, high = 1e6;
     for (int i = 0; i < 100; i++) {
         const double middle = (low + high) / 2;
-        if (rws_student(middle, n) < chance) low = middle;
+        if (rws__student(middle, n) < chance) low = middle;
         else high = middle;
     }
     return high;
@@ -134,7 +134,7 @@ static double chance_above(summary s, double bound)
 {
     if (isinf(bound)) return bound < 0 ? 0 : 1;
     if (s.error <= 1e-12 * fabs(s.mean)) return s.mean > bound ? 0 : s.mean < bound ? 1 : 0.5;
-    return rws_student((bound - s.mean) / s.error, s.n - 1);
+    return rws__student((bound - s.mean) / s.error, s.n - 1);
 }
 
 static rws_comparison *next_item(rws_evidence *e, int seeds)
@@ -159,7 +159,7 @@ static void put(rws_comparison *item, const char *format, va_list args)
     vsnprintf(item->text, sizeof item->text, format, args);
 }
 
-void rws_evidence_add(rws_evidence *e, const double *numbers, int n, double low, double high, const char *format, ...)
+void rws__evidence_add(rws_evidence *e, const double *numbers, int n, double low, double high, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -176,7 +176,7 @@ static double at_least(int least, int n)
     return total;
 }
 
-void rws_evidence_most(rws_evidence *e, int fit, int n, const char *format, ...)
+void rws__evidence_most(rws_evidence *e, int fit, int n, const char *format, ...)
 {
     rws_comparison *item = next_item(e, n);
     va_list         args;
@@ -219,7 +219,7 @@ static double unscaled(double x, bool ratio)
 
 static void name_of(rws_quantity a, char *name)
 {
-    snprintf(name, NAME, a.key ? "%s (%s)" : "%s", rws_style_name(a.method), a.value);
+    snprintf(name, NAME, a.key ? "%s (%s)" : "%s", rws__style_name(a.method), a.value);
 }
 
 static void put_region(char *text, size_t size, double low, double high)
@@ -244,7 +244,7 @@ static void put_result(rws_comparison *item, const rws_part *p, summary s, const
                  s.n == 1 ? "seed" : "seeds");
         return;
     }
-    const double half = s.error * rws_student_quantile(1 - RWS_LEVEL, s.n - 1);
+    const double half = s.error * rws__student_quantile(1 - RWS_LEVEL, s.n - 1);
     snprintf(item->text + n, room, "; %s %.3g (%.3g to %.3g), claimed %s, p = %.2g", what, unscaled(s.mean, ratio),
              unscaled(s.mean - half, ratio), unscaled(s.mean + half, ratio), region, fmin(item->inside, item->outside));
 }
@@ -267,7 +267,7 @@ static int put_head(char *text, size_t size, const char *metric, int K)
 static void compare(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a, rws_quantity b)
 {
     const bool            ratio = is_ratio(p, a.metric);
-    const rws_seed_values x = rws_seed_values_of(q, a), y = b.method ? rws_seed_values_of(q, b) : x;
+    const rws_seed_values x = rws__seed_values_of(q, a), y = b.method ? rws__seed_values_of(q, b) : x;
     double                d[RWS_MOST_SEEDS], left[RWS_MOST_SEEDS], right[RWS_MOST_SEEDS];
     int                   n = 0;
     if (x.n == 0 && y.n == 0) return; /* an experiment may have fewer numbers of particles */
@@ -296,7 +296,7 @@ static void compare(rws_evidence *e, const rws_query *q, const rws_part *p, rws_
 /* The slope over log K of each seed that has all K. */
 static void compare_slope(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a)
 {
-    const rws_particles K = rws_query_particles(q);
+    const rws_particles K = rws__query_particles(q);
     const bool          ratio = is_ratio(p, a.metric);
     double              slopes[RWS_MOST_SEEDS] = {0}, middle = 0, width = 0;
     int                 seen[RWS_MOST_SEEDS] = {0}, n = 0;
@@ -305,7 +305,7 @@ static void compare_slope(rws_evidence *e, const rws_query *q, const rws_part *p
     for (int k = 0; k < K.n; k++) width += pow(log(K.K[k]) - middle, 2);
     for (int k = 0; k < K.n; k++) {
         a.K = K.K[k];
-        const rws_seed_values s = rws_seed_values_of(q, a);
+        const rws_seed_values s = rws__seed_values_of(q, a);
         if (k == 0) first = s;
         for (int i = 0; i < s.n; i++) {
             const int at = place_of(&first, s.seed[i]);
@@ -361,9 +361,9 @@ static void compare_left(rws_evidence *e, const rws_query *q, const rws_part *p,
     e->n_groups++;
 }
 
-void rws_evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts)
+void rws__evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts)
 {
-    const rws_particles all = rws_query_particles(q);
+    const rws_particles all = rws__query_particles(q);
     for (const rws_part *p = parts; p->metrics; p++) {
         const char *metrics = p->metrics;
         char        metric[NAME];
@@ -391,20 +391,20 @@ static bool is_worse(const rws_comparison *a, const rws_comparison *b, int n)
     return a->outside < b->outside || (a->outside == b->outside && a->inside > b->inside);
 }
 
-rws_finding rws_evidence_judge(const rws_evidence *e)
+rws_finding rws__evidence_judge(const rws_evidence *e)
 {
-    rws_finding f = rws_finding_new();
+    rws_finding f = rws__finding_new();
     for (int group = 0, i = 0; group < e->n_groups; group++) {
         const rws_comparison *worst = NULL;
         int                   n = 0;
         for (; i < e->n && e->items[i].group == group; i++, n++) {
-            rws_finding_seeds(&f, e->items[i].seeds);
+            rws__finding_seeds(&f, e->items[i].seeds);
             if (!worst || is_worse(&e->items[i], worst, e->n)) worst = &e->items[i];
         }
         if (!worst) continue;
         char of[48] = "";
         if (n > 1) snprintf(of, sizeof of, " (the least favourable of %d)", n);
-        rws_finding_add(&f, verdict_of(worst, e->n), "%s%s", worst->text, of);
+        rws__finding_add(&f, verdict_of(worst, e->n), "%s%s", worst->text, of);
     }
     if (e->n == 0) f.verdict = RWS_UNKNOWN;
     return f;

@@ -72,17 +72,17 @@ typedef struct {
 } rws_evidence;
 
 /* Adds the comparisons of parts, which end with metrics NULL. */
-void rws_evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts);
+void rws__evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts);
 
 /* Adds a comparison: whether the mean of n numbers lies between low and high. */
-void rws_evidence_add(rws_evidence *e, const double *numbers, int n, double low, double high, const char *format, ...)
+void rws__evidence_add(rws_evidence *e, const double *numbers, int n, double low, double high, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
 /* Adds whether more than half of all runs fit, if `fit` of n runs do. */
-void rws_evidence_most(rws_evidence *e, int fit, int n, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void rws__evidence_most(rws_evidence *e, int fit, int n, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The verdict and the numbers. */
-rws_finding rws_evidence_judge(const rws_evidence *e);
+rws_finding rws__evidence_judge(const rws_evidence *e);
 
 /* A number for each seed, in ascending order of seeds; none that is NaN. */
 typedef struct {
@@ -91,10 +91,10 @@ typedef struct {
     double value[RWS_MOST_SEEDS];
 } rws_seed_values;
 
-rws_seed_values rws_seed_values_of(const rws_query *q, rws_quantity a);
+rws_seed_values rws__seed_values_of(const rws_query *q, rws_quantity a);
 
 /* The chance that Student's t with n > 0 degrees of freedom is at most t, and the t with this chance. */
-double rws_student(double t, int n);
-double rws_student_quantile(double chance, int n);
+double rws__student(double t, int n);
+double rws__student_quantile(double chance, int n);
 
 #endif

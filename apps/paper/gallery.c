@@ -98,7 +98,7 @@ static rws_status draw(const rws_query *q, const char *name, const char *path, r
                              .y = y,
                              .own_y = true,
                              .names = RWS_NAMES_LEGEND};
-    return rws_chart_draw(&chart, path, err);
+    return rws__chart_draw(&chart, path, err);
 }
 
 #define FIGURE(name)                                                                    \
@@ -232,7 +232,7 @@ static void put_truths(FILE *out, const rws_query *q)
 static char *table(const rws_query *q)
 {
     rws_text text;
-    FILE    *out = rws_text_open(&text);
+    FILE    *out = rws__text_open(&text);
     if (!out) return NULL;
     fputs("| model | log p(x) by the guide | exact, learned numbers | exact, true numbers | seconds "
           "|\n|---|---|---|---|---|\n",
@@ -247,7 +247,7 @@ static char *table(const rws_query *q)
         else fputs(" not trained |\n", out);
     }
     put_truths(out, q);
-    return rws_text_end(&text);
+    return rws__text_end(&text);
 }
 
 /* ---- runs */

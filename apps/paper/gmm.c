@@ -28,13 +28,13 @@ static rws_status draw_main(const rws_query *q, const char *path, rws_error *err
         {"p_error", {.label = "p error", .scale = RWS_AXIS_LOG}},
         {"q_error", {.label = "q error", .scale = RWS_AXIS_LOG}},
     };
-    return rws_panels_grid(q, "Gaussian mixture, far start", rws_gmm_methods, rows, 2, path, err);
+    return rws__panels_grid(q, "Gaussian mixture, far start", rws_gmm_methods, rows, 2, path, err);
 }
 
 static rws_status draw_std(const rws_query *q, const char *path, rws_error *err)
 {
     static const rws_panels_row rows[] = {{"grad_std", {.label = "std of the φ gradient", .scale = RWS_AXIS_LOG}}};
-    return rws_panels_grid(q, "Gaussian mixture, far start", rws_gmm_methods, rows, 1, path, err);
+    return rws__panels_grid(q, "Gaussian mixture, far start", rws_gmm_methods, rows, 1, path, err);
 }
 
 /* Layout of the Hinton diagram. Rows: moments of training. Columns: p, and q at three x, for the least and the largest
@@ -62,7 +62,7 @@ static int collect(const rws_query *q, const int halves[HALVES], hinton_values v
     for (int half = 0; half < HALVES; half++) {
         for (int strip = 0; strip < STRIPS; strip++) {
             /* the truth is in every run's snapshots */
-            const rws_result *run = rws_query_first_run(q, strip ? rws_gmm_methods[strip - 1] : NULL, halves[half]);
+            const rws_result *run = rws__query_first_run(q, strip ? rws_gmm_methods[strip - 1] : NULL, halves[half]);
             if (!run) continue;
             if (!n_moments) n_moments = moments_of(run, "p", moments);
             for (int moment = 0; moment < n_moments; moment++) {
@@ -81,7 +81,7 @@ static rws_status draw_hinton(const rws_query *q, const char *path, rws_error *e
 {
     static const char *const columns[] = {"p(z)", "q(z|x = 0)", "q(z|x = 95)", "q(z|x = 190)",
                                           "p(z)", "q(z|x = 0)", "q(z|x = 95)", "q(z|x = 190)"};
-    const rws_particles      p = rws_query_particles(q);
+    const rws_particles      p = rws__query_particles(q);
     const int                halves[] = {p.K[0], p.K[p.n ? p.n - 1 : 0]};
     hinton_values            values;
     uint64_t                 moments[MOMENTS];
@@ -111,7 +111,7 @@ static rws_status draw_hinton(const rws_query *q, const char *path, rws_error *e
                            .values = (const double *)values,
                            .x_label = "z",
                            .width = 720};
-    return rws_hinton_draw(&h, path, err);
+    return rws__hinton_draw(&h, path, err);
 }
 
 const rws_paper_figure rws_gmm_figures[] = {
@@ -155,7 +155,7 @@ static double correlation(const double *p, const double *v, int n)
 
 static double value_of_seed(const rws_query *q, int method, int K, const char *metric, int seed)
 {
-    const rws_seed_values s = rws_seed_values_of(q, (rws_quantity){rws_gmm_methods[method], K, metric, 0, NULL, NULL});
+    const rws_seed_values s = rws__seed_values_of(q, (rws_quantity){rws_gmm_methods[method], K, metric, 0, NULL, NULL});
     for (int i = 0; i < s.n; i++)
         if (s.seed[i] == seed) return s.value[i];
     return NAN;
@@ -178,7 +178,7 @@ static void g6(const rws_query *q, rws_evidence *e)
             if (!isnan(rho[n])) n++;
         }
         for (int i = 0; i < n; i++) mean += rho[i] / n;
-        rws_evidence_add(e, rho, n, 0.5, INFINITY, "K = %d: mean rank correlation %.2f, claimed above 0.5", K, mean);
+        rws__evidence_add(e, rho, n, 0.5, INFINITY, "K = %d: mean rank correlation %.2f, claimed above 0.5", K, mean);
     }
 }
 
@@ -209,7 +209,7 @@ static void count_supports(const rws_query *q, rws_evidence *e, const char *meth
                                         "largest p(z) at %d, give or take one"};
     int                      n, n_shots = 0, fit = 0;
     char                     text[64];
-    const rws_result       **runs = rws_query_runs(q, method, K, &n);
+    const rws_result       **runs = rws__query_runs(q, method, K, &n);
     for (int i = 0; i < n; i++) {
         support s;
         if (!support_of(runs[i], &s)) continue;
@@ -220,8 +220,8 @@ static void count_supports(const rws_query *q, rws_evidence *e, const char *meth
     }
     free(runs);
     snprintf(text, sizeof text, texts[what], place);
-    rws_evidence_most(e, fit, n_shots, "%s: %s in %d of %d runs, claimed for most", rws_style_name(method), text, fit,
-                      n_shots);
+    rws__evidence_most(e, fit, n_shots, "%s: %s in %d of %d runs, claimed for most", rws__style_name(method), text, fit,
+                       n_shots);
 }
 
 static void g7_ws(const rws_query *q, rws_evidence *e)

@@ -12,7 +12,7 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
         {"q_error", {.label = "q error", .scale = RWS_AXIS_LOG}},
         {"grad_std", {.label = "std of the φ gradient", .scale = RWS_AXIS_LOG}},
     };
-    return rws_panels_grid(q, "Gaussian mixture, near start", rws_gmm_methods, rows, 3, path, err);
+    return rws__panels_grid(q, "Gaussian mixture, near start", rws_gmm_methods, rows, 3, path, err);
 }
 
 const rws_paper_figure rws_gmm_near_figures[] = {

@@ -15,7 +15,7 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
         {"snr_phi", {.label = "signal to noise, φ", .scale = RWS_AXIS_LOG}},
         {"snr_theta", {.label = "signal to noise, θ", .scale = RWS_AXIS_LOG}, "ww"},
     };
-    return rws_panels_over_particles(q, "Gaussian mixture, near start", methods, rows, 3, path, err);
+    return rws__panels_over_particles(q, "Gaussian mixture, near start", methods, rows, 3, path, err);
 }
 
 static const rws_paper_figure figures[] = {

@@ -26,7 +26,7 @@ static int count(const char *const *list)
 /* The gathered runs of a method as a curve. Returns whether there are runs; if not, releases *g. */
 static bool add_gathered(rws_gathered *g, const char *method, rws_curve *out)
 {
-    if (g->n_runs > 0) *out = rws_gathered_curve(g, method);
+    if (g->n_runs > 0) *out = rws__gathered_curve(g, method);
     else rws_gathered_release(g);
     return g->n_runs > 0;
 }
@@ -43,21 +43,21 @@ static rws_status add_curve(const rws_query *q, const char *method, int number, 
     rws_query           one = *q;
     rws_curve          *out = (rws_curve *)&panel->curves[panel->n_curves];
     if (own) one.own = other;
-    RWS_TRY(rws_query_curve(&one, own ? name : method, K, metric, g, err));
+    RWS_TRY(rws__query_curve(&one, own ? name : method, K, metric, g, err));
     if (!add_gathered(g, own ? name : method, out)) return RWS_OK;
     panel->n_curves++;
     if (!own) return RWS_OK;
-    snprintf(label, LABEL, "%s (%s)", rws_style_name(name), method + value);
-    out->method = rws_style_find(name)->method;
+    snprintf(label, LABEL, "%s (%s)", rws__style_name(name), method + value);
+    out->method = rws__style_find(name)->method;
     out->label = label;
     out->shade = 0.3 * (number % 3);
     return RWS_OK;
 }
 
-rws_status rws_panels_grid(const rws_query *q, const char *title, const char *const *methods,
-                           const rws_panels_row *rows, int n_rows, const char *path, rws_error *err)
+rws_status rws__panels_grid(const rws_query *q, const char *title, const char *const *methods,
+                            const rws_panels_row *rows, int n_rows, const char *path, rws_error *err)
 {
-    const rws_particles particles = rws_query_particles(q);
+    const rws_particles particles = rws__query_particles(q);
     const int           n_methods = count(methods);
     RWS_CHECK(n_rows <= MOST_ROWS);
     const int columns =
@@ -89,14 +89,14 @@ rws_status rws_panels_grid(const rws_query *q, const char *title, const char *co
     }
     char            note[160];
     const rws_chart chart = {.title = title,
-                             .note = rws_query_note(q, note, sizeof note),
+                             .note = rws__query_note(q, note, sizeof note),
                              .n_rows = n_rows,
                              .n_columns = columns,
                              .panels = panels,
                              .x = x,
                              .y = y,
                              .names = n_methods > 3 ? RWS_NAMES_LEGEND : RWS_NAMES_FIT};
-    if (status == RWS_OK) status = rws_chart_draw(&chart, path, err);
+    if (status == RWS_OK) status = rws__chart_draw(&chart, path, err);
     for (int i = 0; i < n_rows * columns * n_methods; i++) rws_gathered_release(&gathered[i]);
     free(curves);
     free(gathered);
@@ -118,10 +118,10 @@ static rws_status over_iterations(const rws_query *q, const char *method, const 
     for (int k = 0; k < p->n; k++) {
         rws_curve    *curve = &out->curves[out->n];
         rws_gathered *g = &out->gathered[out->n];
-        RWS_TRY(rws_query_curve(q, method, p->K[k], "log_evidence", g, err));
+        RWS_TRY(rws__query_curve(q, method, p->K[k], "log_evidence", g, err));
         if (g->n > 0) rws_gathered_between(g, 0.1 * g->x[g->n - 1], INFINITY);
         if (!add_gathered(g, method, curve)) continue;
-        snprintf(out->names[out->n], sizeof *out->names, "%s, K = %d", rws_style_name(method), p->K[k]);
+        snprintf(out->names[out->n], sizeof *out->names, "%s, K = %d", rws__style_name(method), p->K[k]);
         curve->label = out->names[out->n++];
         curve->shade = p->n > 1 ? 0.7 * (p->n - 1 - k) / (p->n - 1) : 0; /* the largest K has the full colour */
     }
@@ -132,7 +132,7 @@ static rws_status over_particles(const rws_query *q, const char *method, const c
                                  rws_error *err)
 {
     int                n;
-    const rws_result **runs = rws_query_runs(q, method, 0, &n);
+    const rws_result **runs = rws__query_runs(q, method, 0, &n);
     if (!runs) return no_memory(err);
     rws_gathered    *g = &out->gathered[out->n];
     const rws_status status = rws_gather_over(runs, n, "particles", metric, g, err);
@@ -147,7 +147,7 @@ static rws_status draw_row(const rws_query *q, const char *title, const rws_pane
 {
     char            note[160];
     const rws_chart chart = {.title = title,
-                             .note = rws_query_note(q, note, sizeof note),
+                             .note = rws__query_note(q, note, sizeof note),
                              .n_rows = 1,
                              .n_columns = n,
                              .panels = panels,
@@ -155,7 +155,7 @@ static rws_status draw_row(const rws_query *q, const char *title, const rws_pane
                              .y = y,
                              .own_y = true,
                              .names = RWS_NAMES_LEGEND};
-    return rws_chart_draw(&chart, path, err);
+    return rws__chart_draw(&chart, path, err);
 }
 
 static rws_status release(bundle *bundles, int n, rws_status status)
@@ -166,10 +166,10 @@ static rws_status release(bundle *bundles, int n, rws_status status)
     return status;
 }
 
-rws_status rws_panels_three(const rws_query *q, const char *title, const char *const *methods, const char *path,
-                            rws_error *err)
+rws_status rws__panels_three(const rws_query *q, const char *title, const char *const *methods, const char *path,
+                             rws_error *err)
 {
-    const rws_particles p = rws_query_particles(q);
+    const rws_particles p = rws__query_particles(q);
     rws_status          status = RWS_OK;
     bundle             *three = calloc(3, sizeof *three);
     const int           n_methods = count(methods);
@@ -192,10 +192,10 @@ rws_status rws_panels_three(const rws_query *q, const char *title, const char *c
     return release(three, 3, status);
 }
 
-rws_status rws_panels_over_particles(const rws_query *q, const char *title, const char *const *methods,
-                                     const rws_panels_row *metrics, int n, const char *path, rws_error *err)
+rws_status rws__panels_over_particles(const rws_query *q, const char *title, const char *const *methods,
+                                      const rws_panels_row *metrics, int n, const char *path, rws_error *err)
 {
-    const rws_particles p = rws_query_particles(q);
+    const rws_particles p = rws__query_particles(q);
     rws_status          status = RWS_OK;
     bundle             *bundles = calloc((size_t)n, sizeof *bundles);
     RWS_CHECK(n <= RWS_PANELS);

@@ -16,17 +16,17 @@ typedef struct {
 } rws_panels_row;
 
 /* A row for each metric and a column for each K; a curve for each method (NULL-terminated) over the iterations. */
-rws_status rws_panels_grid(const rws_query *q, const char *title, const char *const *methods,
-                           const rws_panels_row *rows, int n_rows, const char *path, rws_error *err);
+rws_status rws__panels_grid(const rws_query *q, const char *title, const char *const *methods,
+                            const rws_panels_row *rows, int n_rows, const char *path, rws_error *err);
 
 /* A panel for each metric, at most RWS_PANELS: its last value over the number of particles, a curve for each method. */
 enum { RWS_PANELS = 4 };
-rws_status rws_panels_over_particles(const rws_query *q, const char *title, const char *const *methods,
-                                     const rws_panels_row *metrics, int n, const char *path, rws_error *err);
+rws_status rws__panels_over_particles(const rws_query *q, const char *title, const char *const *methods,
+                                      const rws_panels_row *metrics, int n, const char *path, rws_error *err);
 
 /* Three panels: the log evidence over the iterations, for several K; the final one, and the final KL(q || p), over
  * K. */
-rws_status rws_panels_three(const rws_query *q, const char *title, const char *const *methods, const char *path,
-                            rws_error *err);
+rws_status rws__panels_three(const rws_query *q, const char *title, const char *const *methods, const char *path,
+                             rws_error *err);
 
 #endif

@@ -28,7 +28,7 @@ static bool has_runs(const rws_experiment *e, const rws_results *r, const rws_va
         const rws_query_own *paper = e->variants[0].own;
         for (int k = 0; paper[k].method; k++)
             if (strcmp(paper[k].key, v->own[i].key) == 0 && strcmp(paper[k].value, v->own[i].value) != 0)
-                return rws_query_first_run(&q, v->own[i].method, 0) != NULL;
+                return rws__query_first_run(&q, v->own[i].method, 0) != NULL;
     }
     return false;
 }
@@ -37,17 +37,17 @@ static bool has_runs(const rws_experiment *e, const rws_results *r, const rws_va
 static void check(const rws_experiment *e, const rws_claim *c, const rws_query *q, rws_finding *f)
 {
     rws_evidence   evidence = {.n = 0};
-    const uint64_t done = rws_query_iterations(q);
-    if (c->parts) rws_evidence_compare(&evidence, q, c->parts);
+    const uint64_t done = rws__query_iterations(q);
+    if (c->parts) rws__evidence_compare(&evidence, q, c->parts);
     if (c->check) c->check(q, &evidence);
-    *f = rws_evidence_judge(&evidence);
+    *f = rws__evidence_judge(&evidence);
     if (2 * done < e->iterations && f->verdict != RWS_UNKNOWN) {
         f->verdict = RWS_HOLDS;
-        rws_finding_add(f, RWS_UNDECIDED, "%" PRIu64 " of %" PRIu64 " iterations decide nothing", done, e->iterations);
+        rws__finding_add(f, RWS_UNDECIDED, "%" PRIu64 " of %" PRIu64 " iterations decide nothing", done, e->iterations);
     }
 }
 
-int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room)
+int rws__paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room)
 {
     int  n = 0;
     bool starved = false;
@@ -57,7 +57,7 @@ int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *
             rws_query    q = query_of(e, r, v);
             rws_checked *checked = &out[n++];
             q.starved = &starved;
-            *checked = (rws_checked){e, c, v->name, rws_finding_new()};
+            *checked = (rws_checked){e, c, v->name, rws__finding_new()};
             check(e, c, &q, &checked->finding);
             if (checked->finding.seeds < 0) checked->finding.seeds = 0;
         }
@@ -65,7 +65,7 @@ int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *
     return starved ? -1 : n;
 }
 
-rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
+rws_status rws__paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
 {
     static const char *const endings[] = {"png", "svg", "pdf"};
     bool                     starved = false;
@@ -87,7 +87,7 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
 
 /* ---- as text */
 
-rws_status rws_paper_table(const rws_experiment *e, const rws_results *r, char **out, rws_error *err)
+rws_status rws__paper_table(const rws_experiment *e, const rws_results *r, char **out, rws_error *err)
 {
     bool      starved = false;
     rws_query q = query_of(e, r, &e->variants[0]);
@@ -133,11 +133,11 @@ static void put_findings(FILE *out, const rws_checked *claims, int n, const char
 }
 
 /* Settings of the text first, then those of the code; a column without claims is left out. */
-char *rws_paper_markdown(const rws_checked *claims, int n)
+char *rws__paper_markdown(const rws_checked *claims, int n)
 {
     static const char *const headings[] = {"settings of the text", "settings of the authors' code"};
     rws_text                 text;
-    FILE                    *out = rws_text_open(&text);
+    FILE                    *out = rws__text_open(&text);
     if (!out) return NULL;
     fputs("| claim | what the paper says |", out);
     for (int code = 0; code < 2; code++)
@@ -162,10 +162,10 @@ char *rws_paper_markdown(const rws_checked *claims, int n)
         }
         fputs("\n", out);
     }
-    return rws_text_end(&text);
+    return rws__text_end(&text);
 }
 
-char *rws_paper_json(const rws_checked *claims, int n)
+char *rws__paper_json(const rws_checked *claims, int n)
 {
     json_t *list = json_array();
     bool    whole = list != NULL;

@@ -88,28 +88,28 @@ typedef struct {
 
 /* Checks the experiment's claims in all variants that have runs. Writes at most `room` of them; returns their
  * number, or -1 without memory. */
-int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room);
+int rws__paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room);
 
 /* Draws the experiment's figures into the folder, each as PNG, SVG and PDF. */
-rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
+rws_status rws__paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The experiment's own table of results as Markdown, which the caller frees; NULL if it has none. */
-rws_status rws_paper_table(const rws_experiment *e, const rws_results *r, char **out, rws_error *err)
+rws_status rws__paper_table(const rws_experiment *e, const rws_results *r, char **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* ---- Texts, which the caller frees; NULL without memory. */
 
 /* The whole report as Markdown: what ran, the verdicts, each figure with the answer to its caption, the claims. `plan` is the
  * text of a budget (budget.h), or NULL. */
-char *rws_paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
-                       const char *plan);
+char *rws__paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
+                        const char *plan);
 
 /* One line for each finished run, as CSV: what it is, and the mean of the last ten values of each metric. */
-char *rws_paper_csv(const rws_experiment *e, const rws_results *r);
+char *rws__paper_csv(const rws_experiment *e, const rws_results *r);
 
 /* The claims as a Markdown table and as a JSON array. */
-char *rws_paper_markdown(const rws_checked *claims, int n);
-char *rws_paper_json(const rws_checked *claims, int n);
+char *rws__paper_markdown(const rws_checked *claims, int n);
+char *rws__paper_json(const rws_checked *claims, int n);
 
 #endif

@@ -29,24 +29,24 @@ static rws_status draw_main(const rws_query *q, const char *path, rws_error *err
         {"p_error", {.label = "p error", .low = 0, .high = 0.3}},
         {"q_error", {.label = "q error", .low = 0, .high = 40}},
     };
-    return rws_panels_grid(q, "Probabilistic grammar", methods, rows, 2, path, err);
+    return rws__panels_grid(q, "Probabilistic grammar", methods, rows, 2, path, err);
 }
 
 static rws_status draw_trees(const rws_query *q, const char *method, const char *path, rws_error *err)
 {
-    const rws_shot *shot = rws_query_shot(q, method, 20, "trees");
+    const rws_shot *shot = rws__query_shot(q, method, 20, "trees");
     rws_drawn_tree  trees[N_TREES];
     char            captions[N_TREES][32], title[160];
     int             n = 0;
     for (; shot && n < shot->n && n < N_TREES && shot->labels[n]; n++) {
         char       words[256];
-        const bool right = rws_trees_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
+        const bool right = rws__trees_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
         snprintf(captions[n], sizeof captions[n], "%.3g", shot->values[n]);
         trees[n] = (rws_drawn_tree){shot->labels[n], captions[n], right ? method : NULL};
     }
-    snprintf(title, sizeof title, "Trees for “" SENTENCE "”, %s with K = 20", rws_style_name(method));
+    snprintf(title, sizeof title, "Trees for “" SENTENCE "”, %s with K = 20", rws__style_name(method));
     const rws_trees figure = {.title = title, .trees = trees, .n_trees = n};
-    return rws_trees_draw(&figure, path, err);
+    return rws__trees_draw(&figure, path, err);
 }
 
 static rws_status draw_ws(const rws_query *q, const char *path, rws_error *err)
@@ -66,8 +66,8 @@ static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
     rws_bar_series           series[3];
     int                      n_series = 0, n_groups = 0;
     for (int i = 0; i < 2; i++) {
-        const rws_shot *truth = rws_query_shot(q, compared[i], 20, "true_np");
-        const rws_shot *learned = rws_query_shot(q, compared[i], 20, "np");
+        const rws_shot *truth = rws__query_shot(q, compared[i], 20, "true_np");
+        const rws_shot *learned = rws__query_shot(q, compared[i], 20, "np");
         if (!truth || !learned || truth->n != learned->n || truth->n > MOST_RULES) continue;
         if (n_series == 0) {
             n_groups = truth->n;
@@ -83,7 +83,7 @@ static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
                              .groups = groups,
                              .series = series,
                              .y = {.label = "probability", .low = 0, .high = NAN}};
-    return rws_bars_draw(&figure, path, err);
+    return rws__bars_draw(&figure, path, err);
 }
 
 static const rws_paper_figure figures[] = {
@@ -114,7 +114,7 @@ static parses parses_of(const rws_result *run)
     parses          p = {.n = shot ? 0 : -1};
     for (int i = 0; shot && i < shot->n && i < N_TREES; i++) {
         char words[256];
-        if (!shot->labels[i] || !rws_trees_words(shot->labels[i], words, sizeof words)) continue;
+        if (!shot->labels[i] || !rws__trees_words(shot->labels[i], words, sizeof words)) continue;
         if (strcmp(words, SENTENCE) != 0) continue;
         p.shares[p.n++] = shot->values[i];
         p.total += shot->values[i];
@@ -142,7 +142,7 @@ static bool are_rare(const parses *p)
 static void judge_trees(const rws_query *q, rws_evidence *e, const char *method, bool (*is_so)(const parses *p))
 {
     int                n, n_seen = 0, n_fit = 0;
-    const rws_result **runs = rws_query_runs(q, method, 20, &n);
+    const rws_result **runs = rws__query_runs(q, method, 20, &n);
     parses             first = {.n = 0};
     for (int i = 0; i < n; i++) {
         const parses p = parses_of(runs[i]);
@@ -151,7 +151,7 @@ static void judge_trees(const rws_query *q, rws_evidence *e, const char *method,
         n_fit += is_so(&p);
     }
     free(runs);
-    rws_evidence_most(
+    rws__evidence_most(
         e, n_fit, n_seen,
         "so in %d of %d runs; in the first, %d of the %d trees drawn most often yield the sentence, with shares "
         "%.3g and %.3g, together %.3g (the ratio of its two parses is 1.33 under the true grammar)",
@@ -197,7 +197,7 @@ static const rws_result *same_seed(const rws_result *run, const rws_result **lis
 static void p7(const rws_query *q, rws_evidence *e)
 {
     int                n_ws, n_vimco, n_seen = 0, n_fit = 0;
-    const rws_result **ws = rws_query_runs(q, "ws", 20, &n_ws), **vimco = rws_query_runs(q, "vimco", 20, &n_vimco);
+    const rws_result **ws = rws__query_runs(q, "ws", 20, &n_ws), **vimco = rws__query_runs(q, "vimco", 20, &n_vimco);
     double             first[2] = {NAN, NAN};
     for (int i = 0; i < n_ws; i++) {
         const rws_result *other = same_seed(ws[i], vimco, n_vimco);
@@ -208,9 +208,9 @@ static void p7(const rws_query *q, rws_evidence *e)
     }
     free(ws);
     free(vimco);
-    rws_evidence_most(e, n_fit, n_seen,
-                      "so for %d of %d seeds; total variation from the truth for the first: WS %.3g, VIMCO %.3g", n_fit,
-                      n_seen, first[0], first[1]);
+    rws__evidence_most(e, n_fit, n_seen,
+                       "so for %d of %d seeds; total variation from the truth for the first: WS %.3g, VIMCO %.3g",
+                       n_fit, n_seen, first[0], first[1]);
 }
 
 #define BOTH "p_error q_error"

@@ -16,13 +16,13 @@ const char *const rws_verdict_names[] = {
 
 /* ---- findings */
 
-rws_finding rws_finding_new(void)
+rws_finding rws__finding_new(void)
 {
     return (rws_finding){.verdict = RWS_HOLDS, .seeds = -1};
 }
 
 /* A part that does not hold says so, since the other parts may. */
-void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
+void rws__finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
 {
     size_t       n = strlen(f->numbers);
     const size_t room = sizeof f->numbers;
@@ -37,7 +37,7 @@ void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ..
     if (verdict != RWS_HOLDS) snprintf(f->numbers + n, room - n, " [%s]", rws_verdict_names[verdict]);
 }
 
-void rws_finding_seeds(rws_finding *f, int n)
+void rws__finding_seeds(rws_finding *f, int n)
 {
     if (!f) return;
     if (f->seeds < 0 || n < f->seeds) f->seeds = n;
@@ -64,42 +64,42 @@ static bool fits(const rws_query *q, const rws_result *r, const char *method, in
     return matches(q, r, method, K) && strcmp(rws_result_state(r), "finished") == 0;
 }
 
-void *rws_query_alloc(const rws_query *q, int n, size_t size)
+void *rws__query_alloc(const rws_query *q, int n, size_t size)
 {
     void *memory = calloc((size_t)n + 1, size);
     if (!memory && q->starved) *q->starved = true;
     return memory;
 }
 
-const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n)
+const rws_result **rws__query_runs(const rws_query *q, const char *method, int K, int *n)
 {
-    const rws_result **runs = rws_query_alloc(q, q->results->n, sizeof *runs);
+    const rws_result **runs = rws__query_alloc(q, q->results->n, sizeof *runs);
     *n = 0;
     for (int i = 0; runs && i < q->results->n; i++)
         if (fits(q, &q->results->runs[i], method, K)) runs[(*n)++] = &q->results->runs[i];
     return runs;
 }
 
-const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K)
+const rws_result *rws__query_first_run(const rws_query *q, const char *method, int K)
 {
     for (int i = 0; i < q->results->n; i++)
         if (fits(q, &q->results->runs[i], method, K)) return &q->results->runs[i];
     return NULL;
 }
 
-const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name)
+const rws_shot *rws__query_shot(const rws_query *q, const char *method, int K, const char *name)
 {
-    const rws_result *run = rws_query_first_run(q, method, K);
+    const rws_result *run = rws__query_first_run(q, method, K);
     return run ? rws_result_shot(run, name, UINT64_MAX) : NULL;
 }
 
 /* ---- numbers */
 
-rws_status rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out,
-                           rws_error *err)
+rws_status rws__query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out,
+                            rws_error *err)
 {
     int                n;
-    const rws_result **runs = rws_query_runs(q, method, K, &n);
+    const rws_result **runs = rws__query_runs(q, method, K, &n);
     const rws_status   status = rws_gather(runs, n, metric, RWS_X_ITERATION, out, err);
     free(runs);
     return status;
@@ -111,7 +111,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-rws_particles rws_query_particles(const rws_query *q)
+rws_particles rws__query_particles(const rws_query *q)
 {
     rws_particles p = {0};
     for (int i = 0; i < q->results->n; i++) {
@@ -126,7 +126,7 @@ rws_particles rws_query_particles(const rws_query *q)
     return p;
 }
 
-uint64_t rws_query_iterations(const rws_query *q)
+uint64_t rws__query_iterations(const rws_query *q)
 {
     uint64_t most = 0;
     for (int i = 0; i < q->results->n; i++)
@@ -155,7 +155,7 @@ static void count_seeds(const rws_query *q, int *least, int *most)
     }
 }
 
-char *rws_query_note(const rws_query *q, char *text, size_t size)
+char *rws__query_note(const rws_query *q, char *text, size_t size)
 {
     static const struct {
         const char *key, *value, *note;
@@ -164,7 +164,7 @@ char *rws_query_note(const rws_query *q, char *text, size_t size)
                     {"vimco_air_ref", "0", "VIMCO as printed, "},
                     {"vimco_air_ref", "1", "VIMCO with the signal of one particle, "},
                     {"ww_baseline", "1", "WW with a baseline, "}};
-    const uint64_t done = rws_query_iterations(q);
+    const uint64_t done = rws__query_iterations(q);
     size_t         n = 0;
     int            least, most;
     count_seeds(q, &least, &most);

@@ -27,46 +27,46 @@ typedef enum { RWS_HOLDS, RWS_UNDECIDED, RWS_UNKNOWN, RWS_FAILS, RWS_VERDICTS } 
 
 extern const char *const rws_verdict_names[]; /* "holds", "undecided", "does not hold", "not enough runs" */
 
-/* The result of checking a claim. Made by rws_finding_new. */
+/* The result of checking a claim. Made by rws__finding_new. */
 typedef struct {
     rws_verdict verdict;
     int         seeds;         /* of the number that has the fewest seeds */
     char        numbers[2500]; /* the parts, one after the other */
 } rws_finding;
 
-rws_finding rws_finding_new(void);
+rws_finding rws__finding_new(void);
 
 /* Adds a part: its verdict and its numbers. */
-void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
+void rws__finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Notes that a number comes from this many seeds. */
-void rws_finding_seeds(rws_finding *f, int n);
+void rws__finding_seeds(rws_finding *f, int n);
 
 /* Memory that a query needs for n items of a size, zeroed; the caller frees it. NULL sets *starved. */
-void *rws_query_alloc(const rws_query *q, int n, size_t size);
+void *rws__query_alloc(const rws_query *q, int n, size_t size);
 
 /* Finished runs of the method with K particles (0: any number) and the query's conditions, and their number. The
  * caller frees the list. NULL and 0 without memory. */
-const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n);
+const rws_result **rws__query_runs(const rws_query *q, const char *method, int K, int *n);
 
 /* The finished run of the method with K particles that has the lowest seed; NULL if there is none. Method NULL means any
  * method. */
-const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
+const rws_result *rws__query_first_run(const rws_query *q, const char *method, int K);
 
 /* The last snapshot of that name of this run, or NULL. */
-const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name);
+const rws_shot *rws__query_shot(const rws_query *q, const char *method, int K, const char *name);
 
 /* The metric over the iterations; the caller releases it. */
-rws_status rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out,
-                           rws_error *err);
+rws_status rws__query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out,
+                            rws_error *err);
 
 /* Writes what a figure of the runs should say: which reading of a method they have, how many seeds, and how many of the paper's
  * iterations. Returns text. */
-char *rws_query_note(const rws_query *q, char *text, size_t size);
+char *rws__query_note(const rws_query *q, char *text, size_t size);
 
 /* The most iterations of a finished run. */
-uint64_t rws_query_iterations(const rws_query *q);
+uint64_t rws__query_iterations(const rws_query *q);
 
 /* The numbers of particles in the results, in ascending order; at most the first RWS_MOST_K that are found. */
 enum { RWS_MOST_K = 16 };
@@ -75,6 +75,6 @@ typedef struct {
     int n, K[RWS_MOST_K];
 } rws_particles;
 
-rws_particles rws_query_particles(const rws_query *q);
+rws_particles rws__query_particles(const rws_query *q);
 
 #endif

@@ -77,7 +77,7 @@ static void put_runs(FILE *out, const rws_experiment *e, const rws_results *r)
         put_versions(out, e, r);
         char            note[160];
         const rws_query q = {.results = r, .where = e->where, .own = e->variants[0].own, .iterations = e->iterations};
-        fprintf(out, ". Figures: %s.", rws_query_note(&q, note, sizeof note));
+        fprintf(out, ". Figures: %s.", rws__query_note(&q, note, sizeof note));
     }
     fputs("\n\n", out);
 }
@@ -127,12 +127,12 @@ static void put_verdicts(FILE *out, const rws_checked *claims, int n)
     fputs(".\n\n", out);
 }
 
-char *rws_paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
-                       const char *plan)
+char *rws__paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
+                        const char *plan)
 {
-    char    *table = n ? rws_paper_markdown(claims, n) : NULL;
+    char    *table = n ? rws__paper_markdown(claims, n) : NULL;
     rws_text text;
-    FILE    *out = table || !n ? rws_text_open(&text) : NULL;
+    FILE    *out = table || !n ? rws__text_open(&text) : NULL;
     if (!out) {
         free(table);
         return NULL;
@@ -147,7 +147,7 @@ char *rws_paper_report(const rws_experiment *e, const rws_results *r, const rws_
     }
     if (table) fprintf(out, "## Claims\n\n%s", table);
     free(table);
-    return rws_text_end(&text);
+    return rws__text_end(&text);
 }
 
 /* ---- numbers */
@@ -167,7 +167,7 @@ static bool varies(const rws_experiment *e, const rws_results *r, const char *ke
 {
     const char *value = NULL;
     for (int i = 0; i < r->n; i++)
-        if (is_finished(e, &r->runs[i]) && rws_bundle_departs(&r->runs[i], key, &value)) return true;
+        if (is_finished(e, &r->runs[i]) && rws__bundle_departs(&r->runs[i], key, &value)) return true;
     return false;
 }
 
@@ -183,18 +183,18 @@ static void put_settings(FILE *out, const rws_experiment *e, const rws_results *
         for (size_t k = 0; k < sizeof own / sizeof *own; k++) skip = skip || strcmp(key, own[k]) == 0;
         if (skip || !varies(e, all, key)) continue;
         fprintf(out, "%s%s=", any ? " " : "\"", key);
-        rws_text_put_quoted(out, r->keys[i].value);
+        rws__text_put_quoted(out, r->keys[i].value);
         any = true;
     }
     if (any) fputc('"', out);
 }
 
-char *rws_paper_csv(const rws_experiment *e, const rws_results *r)
+char *rws__paper_csv(const rws_experiment *e, const rws_results *r)
 {
     const char *metrics[MOST_METRICS];
     int         n_metrics = 0;
     rws_text    text;
-    FILE       *out = rws_text_open(&text);
+    FILE       *out = rws__text_open(&text);
     if (!out) return NULL;
     for (int i = 0; i < r->n; i++)
         for (int h = 0; is_finished(e, &r->runs[i]) && h < r->runs[i].n_histories; h++) {
@@ -221,5 +221,5 @@ char *rws_paper_csv(const rws_experiment *e, const rws_results *r)
         }
         fputc('\n', out);
     }
-    return rws_text_end(&text);
+    return rws__text_end(&text);
 }

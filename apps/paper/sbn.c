@@ -7,7 +7,7 @@ static const char *const methods[] = {"vimco", "ww", NULL};
 
 static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 {
-    return rws_panels_three(q, "Sigmoid belief networks", methods, path, err);
+    return rws__panels_three(q, "Sigmoid belief networks", methods, path, err);
 }
 
 static const rws_paper_figure figures[] = {

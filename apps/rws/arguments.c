@@ -78,8 +78,8 @@ static bool refused_datum(const struct argp_state *state, const char *text)
     strtod(text, &end);
     if (text[0] != '-' || (end == text && text[1] != ' ') || !arguments || !strstr(arguments, "...")) return false;
     char word[128];
-    if (!rws_shell_word(text, word, sizeof word)) strcpy(word, "...");
-    rws_fail(p->err, RWS_BAD_INPUT, "\"%s\" begins with a minus; write `%s %.*s -- %s`.", rws_quote_short(text).text,
+    if (!rws__shell_word(text, word, sizeof word)) strcpy(word, "...");
+    rws_fail(p->err, RWS_BAD_INPUT, "\"%s\" begins with a minus; write `%s %.*s -- %s`.", rws__quote_short(text).text,
              p->name, (int)strcspn(arguments, " "), arguments, word);
     return true;
 }
@@ -116,10 +116,10 @@ static void refused(const struct argp_state *state)
         const int                 length = (int)n + 2;
         if (count == 0)
             rws_fail(p->err, RWS_BAD_INPUT, "There is no option %s; see %s --help.",
-                     rws_quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
+                     rws__quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (count > 1)
             rws_fail(p->err, RWS_BAD_INPUT, "Option %s is ambiguous; see %s --help.",
-                     rws_quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
+                     rws__quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (option->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", option->name);
         else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
         return;
@@ -132,17 +132,17 @@ static void refused(const struct argp_state *state)
 
 /* ---- the parse */
 
-rws_status rws_arguments_flush(rws_error *err)
+rws_status rws__arguments_flush(rws_error *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
 }
 
-void rws_arguments_leave(void)
+void rws__arguments_leave(void)
 {
     rws_error err;
-    if (rws_arguments_flush(&err) == RWS_OK) exit(0);
-    rws_complain("%s", err.text);
+    if (rws__arguments_flush(&err) == RWS_OK) exit(0);
+    rws__complain("%s", err.text);
     exit(2);
 }
 
@@ -156,7 +156,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
     case KEY_USAGE:
         setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* or every help would end with two lines on short options */
         argp_help(state->root_argp, stdout, key == '?' ? ARGP_HELP_STD_HELP : ARGP_HELP_USAGE, (char *)p->name);
-        rws_arguments_leave();
+        rws__arguments_leave();
     case ARGP_KEY_ERROR:
         if (p->err->text[0] == '\0') refused(state);
         return 0;
@@ -164,8 +164,8 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
     }
 }
 
-rws_status rws_arguments_parse(const struct argp *argp, const char *name, int argc, char **argv, unsigned flags,
-                               void *input, rws_error *err)
+rws_status rws__arguments_parse(const struct argp *argp, const char *name, int argc, char **argv, unsigned flags,
+                                void *input, rws_error *err)
 {
     const struct argp_child children[] = {{.argp = argp}, {0}};
     const struct argp       root = {.options = own_options, .parser = parse_own, .children = children};
@@ -176,50 +176,50 @@ rws_status rws_arguments_parse(const struct argp *argp, const char *name, int ar
     return why == 0 ? RWS_OK : RWS_BAD_INPUT;
 }
 
-error_t rws_arguments_fail(const struct argp_state *state, const char *format, ...)
+error_t rws__arguments_fail(const struct argp_state *state, const char *format, ...)
 {
     const parse *p = parse_of(state);
     va_list      args;
     va_start(args, format);
-    rws_fail_v(p->err, RWS_BAD_INPUT, format, args);
+    rws__fail_v(p->err, RWS_BAD_INPUT, format, args);
     va_end(args);
     return EINVAL;
 }
 
-error_t rws_arguments_extra(const struct argp_state *state, const char *argument)
+error_t rws__arguments_extra(const struct argp_state *state, const char *argument)
 {
     const parse *p = parse_of(state);
-    return rws_arguments_fail(state, "\"%s\" is one argument too many; see %s --help.", rws_quote_short(argument).text,
-                              p->name);
+    return rws__arguments_fail(state, "\"%s\" is one argument too many; see %s --help.",
+                               rws__quote_short(argument).text, p->name);
 }
 
-error_t rws_arguments_count(const struct argp_state *state, const char *option, const char *text, uint64_t min,
-                            uint64_t max, uint64_t *out)
+error_t rws__arguments_count(const struct argp_state *state, const char *option, const char *text, uint64_t min,
+                             uint64_t max, uint64_t *out)
 {
     errno = 0;
     char    *end = NULL;
     uint64_t value = strtoull(text, &end, 10);
     /* strtoull takes "-1" and " 1" for numbers. */
     if (!isdigit((unsigned char)text[0]) || *end || errno || value < min || value > max)
-        return rws_arguments_fail(state, "%s is a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\".", option,
-                                  min, max, rws_quote_short(text).text);
+        return rws__arguments_fail(state, "%s is a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\".", option,
+                                   min, max, rws__quote_short(text).text);
     *out = value;
     return 0;
 }
 
-error_t rws_arguments_real(const struct argp_state *state, const char *option, const char *text, double min, double max,
-                           double *out)
+error_t rws__arguments_real(const struct argp_state *state, const char *option, const char *text, double min,
+                            double max, double *out)
 {
     char        *end = NULL;
     const double value = strtod(text, &end);
     if (end == text || isspace((unsigned char)text[0]) || *end || !isfinite(value) || value < min || value > max)
-        return rws_arguments_fail(state, "%s is a number from %g to %g, not \"%s\".", option, min, max,
-                                  rws_quote_short(text).text);
+        return rws__arguments_fail(state, "%s is a number from %g to %g, not \"%s\".", option, min, max,
+                                   rws__quote_short(text).text);
     *out = value;
     return 0;
 }
 
-error_t rws_arguments_limit(const struct argp_state *state, const char *text, rws_limits *out)
+error_t rws__arguments_limit(const struct argp_state *state, const char *text, rws_limits *out)
 {
     uint64_t stack_kb = 0;
     const struct {
@@ -234,26 +234,26 @@ error_t rws_arguments_limit(const struct argp_state *state, const char *text, rw
         if (strncmp(text, limits[i].name, n) != 0 || text[n] != '=') continue;
         char option[32];
         snprintf(option, sizeof option, "--limit %s", limits[i].name);
-        const error_t error = rws_arguments_count(state, option, text + n + 1, 1, UINT32_MAX, limits[i].value);
+        const error_t error = rws__arguments_count(state, option, text + n + 1, 1, UINT32_MAX, limits[i].value);
         if (stack_kb) out->stack_bytes = (size_t)stack_kb << 10;
         return error;
     }
-    return rws_arguments_fail(state, "--limit takes stack=KB, operations=N, paths=N or nodes=N, not \"%s\".", text);
+    return rws__arguments_fail(state, "--limit takes stack=KB, operations=N, paths=N or nodes=N, not \"%s\".", text);
 }
 
-error_t rws_arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out)
+error_t rws__arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out)
 {
-    if (!text[0]) return rws_arguments_fail(state, "%s needs the name of a folder.", option);
+    if (!text[0]) return rws__arguments_fail(state, "%s needs the name of a folder.", option);
     *out = text;
     return 0;
 }
 
-char *rws_arguments_below(int key, const char *text, void (*list)(FILE *stream))
+char *rws__arguments_below(int key, const char *text, void (*list)(FILE *stream))
 {
     rws_text below;
-    FILE    *stream = key == ARGP_KEY_HELP_POST_DOC ? rws_text_open(&below) : NULL;
+    FILE    *stream = key == ARGP_KEY_HELP_POST_DOC ? rws__text_open(&below) : NULL;
     if (!stream) return (char *)text;
     list(stream);
-    char *out = rws_text_end(&below);
+    char *out = rws__text_end(&below);
     return out ? out : (char *)text;
 }

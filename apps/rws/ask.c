@@ -24,13 +24,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->seed = 1;
         state->child_inputs[0] = &a->changes;
         return 0;
-    case 's': return rws_arguments_count(state, "--seed", arg, 0, UINT64_MAX, &a->seed);
+    case 's': return rws__arguments_count(state, "--seed", arg, 0, UINT64_MAX, &a->seed);
     case KEY_JSON: a->json = true; return 0;
     case KEY_CHOICES: a->choices = true; return 0;
-    case KEY_LIMIT: return rws_arguments_limit(state, arg, &a->changes.limits);
+    case KEY_LIMIT: return rws__arguments_limit(state, arg, &a->changes.limits);
     case KEY_SET:
         if (a->changes.n_set == RWS_MAX_ASK_SET)
-            return rws_arguments_fail(state, "--set can be given %d times at most.", RWS_MAX_ASK_SET);
+            return rws__arguments_fail(state, "--set can be given %d times at most.", RWS_MAX_ASK_SET);
         a->changes.set[a->changes.n_set++] = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -51,12 +51,12 @@ const struct argp rws_asked_argp = {
     .children = (const struct argp_child[]){{.argp = &rws_reopen_argp}, {0}},
 };
 
-rws_status rws_asked_open(rws_asked *a, rws_error *err)
+rws_status rws__asked_open(rws_asked *a, rws_error *err)
 {
     return rws_posterior_open(a->path, &a->changes, NULL, &a->posterior, err);
 }
 
-void rws_asked_close(rws_asked *a)
+void rws__asked_close(rws_asked *a)
 {
     rws_posterior_free(a->posterior);
 }
@@ -75,11 +75,11 @@ static void print_tree(const char *text, int indent, bool brackets)
     rws_text tree;
     printf("%*s%s\n", indent, "", text);
     if (brackets) return;
-    FILE *stream = rws_text_open(&tree);
-    rws_need_memory(stream != NULL, "a tree");
-    rws_brackets_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
-    char *lines = rws_text_end(&tree);
-    rws_need_memory(lines != NULL, "a tree");
+    FILE *stream = rws__text_open(&tree);
+    rws__need_memory(stream != NULL, "a tree");
+    rws__brackets_print(text, rws__screen_columns(STDOUT_FILENO) - indent, rws__screen_unicode(), stream);
+    char *lines = rws__text_end(&tree);
+    rws__need_memory(lines != NULL, "a tree");
     putchar('\n');
     for (char *at = lines, *end; (end = strchr(at, '\n')); at = end + 1)
         printf("%*s%.*s\n", indent, "", (int)(end - at), at);
@@ -135,7 +135,7 @@ static void print_report(const rws_reported *report, int indent, bool names, boo
     else print_value(report->name, report->value, report->dim, indent);
 }
 
-bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets)
+bool rws__asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets)
 {
     const manner m = manner_of(reports, n, known);
     bool         any = false;
@@ -159,7 +159,7 @@ static void print_series(const float *value, const rws_field *f)
     puts("]");
 }
 
-int rws_asked_print_fields(const rws_posterior *p, const float *const *fields)
+int rws__asked_print_fields(const rws_posterior *p, const float *const *fields)
 {
     rws_field f;
     int       lines = 0;
@@ -174,7 +174,7 @@ int rws_asked_print_fields(const rws_posterior *p, const float *const *fields)
 
 /* ---- choices */
 
-void rws_asked_print_choices(const rws_choice *choices, int n, int indent)
+void rws__asked_print_choices(const rws_choice *choices, int n, int indent)
 {
     for (int i = 0; i < n; i++) {
         const rws_choice *c = &choices[i];

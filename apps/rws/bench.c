@@ -60,7 +60,7 @@ typedef struct {
 
 static rws_status remember(rws_trainer *t, moment *m, rws_error *err)
 {
-    *m = (moment){.now = rws_trainer_state_of(t)};
+    *m = (moment){.now = rws__trainer_state_of(t)};
     const size_t bytes = m->now.params->size * sizeof(float);
     const float *from[] = {m->now.params->value, m->now.slot[0], m->now.slot[1]};
     for (int i = 0; i < 3; i++) {
@@ -96,13 +96,13 @@ static void forget(moment *m)
 static rws_status time_chunk(rws_trainer *t, uint64_t iterations, chunk *out, rws_error *err)
 {
     *out = (chunk){.iterations = iterations};
-    rws_trainer_take_stats(t);
-    rws_comm_take_stats(rws_comm_world());
-    const double start = rws_clock_now();
+    rws__trainer_take_stats(t);
+    rws__comm_take_stats(rws__comm_world());
+    const double start = rws__clock_now();
     for (uint64_t i = 0; i < iterations; i++) RWS_TRY(rws_trainer_step(t, err));
-    out->seconds = rws_clock_now() - start;
-    out->stats = rws_trainer_take_stats(t);
-    out->comm = rws_comm_take_stats(rws_comm_world());
+    out->seconds = rws__clock_now() - start;
+    out->stats = rws__trainer_take_stats(t);
+    out->comm = rws__comm_take_stats(rws__comm_world());
     return RWS_OK;
 }
 
@@ -114,8 +114,8 @@ static double seconds_each(const chunk *c)
 /* All ranks take over a decision that rank 0 makes by its clock. */
 static rws_status follow(uint64_t *decision, rws_error *err)
 {
-    rws_comm *c = rws_comm_world();
-    return c ? rws_comm_broadcast(c, decision, sizeof *decision, err) : RWS_OK;
+    rws_comm *c = rws__comm_world();
+    return c ? rws__comm_broadcast(c, decision, sizeof *decision, err) : RWS_OK;
 }
 
 /* Steps until memory has its final size, so that no growing arena is timed. *iterations becomes the number of
@@ -125,11 +125,11 @@ static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
     chunk    c;
     uint64_t n = 1;
     for (double total = 0;;) {
-        const uint64_t before = rws_trainer_allocations(t);
+        const uint64_t before = rws__trainer_allocations(t);
         RWS_TRY(time_chunk(t, n, &c, err));
         total += c.seconds;
         uint64_t more = c.seconds < WARM_LEAST ? 2 * n : n;
-        if (total >= WARM_MOST || (total >= WARM_LEAST && rws_trainer_allocations(t) == before)) more = 0;
+        if (total >= WARM_MOST || (total >= WARM_LEAST && rws__trainer_allocations(t) == before)) more = 0;
         RWS_TRY(follow(&more, err));
         if (!more) break;
         n = more;
@@ -151,7 +151,7 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     double   each[MAX_REPEATS];
     RWS_TRY(warm_up(t, &iterations, err));
     if (wanted) iterations = wanted;
-    const uint64_t before = rws_trainer_allocations(t);
+    const uint64_t before = rws__trainer_allocations(t);
     for (int i = 0; i < repeats; i++) {
         chunk c;
         rewind_to(start, t);
@@ -163,15 +163,15 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     }
     out->repeats = repeats;
     out->iterations = iterations * (uint64_t)repeats;
-    out->allocations = rws_trainer_allocations(t) - before;
+    out->allocations = rws__trainer_allocations(t) - before;
     qsort(each, (size_t)repeats, sizeof *each, ascending);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
     /* The same iterations once more, not timed, because counting takes time. */
     chunk counted;
     rewind_to(start, t);
-    rws_trainer_count_rows(t, true);
+    rws__trainer_count_rows(t, true);
     RWS_TRY(time_chunk(t, iterations, &counted, err));
-    rws_trainer_count_rows(t, false);
+    rws__trainer_count_rows(t, false);
     out->needed = counted.stats.needed;
     out->history = counted.stats.history;
     return RWS_OK;
@@ -181,13 +181,13 @@ static double measure_machine(void)
 {
     enum { N = 512 };
     float *m = aligned_alloc(64, 3 * N * N * sizeof *m);
-    rws_need_memory(m != NULL, "three matrices");
+    rws__need_memory(m != NULL, "three matrices");
     for (int i = 0; i < 3 * N * N; i++) m[i] = (float)(i % 7) * 0.1f;
     double best = 0;
     for (int i = 0; i < 6; i++) { /* the first warms up */
-        const double start = rws_clock_now();
-        rws_gemm_nn(N, N, N, m, N, m + N * N, N, NULL, 0, m + 2 * N * N, N);
-        const double rate = 2e-9 * N * N * N / (rws_clock_now() - start);
+        const double start = rws__clock_now();
+        rws__gemm_nn(N, N, N, m, N, m + N * N, N, NULL, 0, m + 2 * N * N, N);
+        const double rate = 2e-9 * N * N * N / (rws__clock_now() - start);
         if (i > 0 && rate > best) best = rate;
     }
     free(m);
@@ -206,12 +206,12 @@ static double peak_rss_mb(void)
  * rate of the machine are means. Times are rank 0's; ranks wait for each other in every iteration. */
 static rws_status add_ranks(result *r, rws_error *err)
 {
-    rws_comm *c = rws_comm_world();
+    rws_comm *c = rws__comm_world();
     if (!c) return RWS_OK;
-    const int  R = rws_comm_size(c);
+    const int  R = rws__comm_size(c);
     result    *all = malloc((size_t)R * sizeof *all), sum = *r;
-    rws_status status = rws_comm_agree(c, all ? RWS_OK : rws_no_memory(err, "the figures of the ranks"), err);
-    if (status == RWS_OK) status = rws_comm_gather(c, r, sizeof *r, all, err);
+    rws_status status = rws__comm_agree(c, all ? RWS_OK : rws_no_memory(err, "the figures of the ranks"), err);
+    if (status == RWS_OK) status = rws__comm_gather(c, r, sizeof *r, all, err);
     for (int i = 0; i < R && status == RWS_OK; i++) {
         if (i == 0) sum = all[0];
         else {
@@ -294,10 +294,10 @@ static void report(const rws_trainer *t, const result *r, bool json)
     json_t *o = json_pack("{s:s,s:s}", "model", rws_trainer_model(t)->name, "method", c->method);
     for (int i = 0; i < n_lines; i++) {
         const double value = lines[i].value;
-        json_t      *number = lines[i].whole ? json_integer((json_int_t)value) : rws_report_real(value);
+        json_t      *number = lines[i].whole ? json_integer((json_int_t)value) : rws__report_real(value);
         json_object_set_new(o, lines[i].name, number);
     }
-    rws_report_json(o);
+    rws__report_json(o);
 }
 
 /* ---- beginning */
@@ -314,13 +314,13 @@ static rws_status configure(bench_options *b, rws_folder **folder, rws_config *c
         return rws_fail(err, RWS_BAD_INPUT,
                         "bench writes nothing: --out goes with --resume, to time a run from its checkpoint.");
     if (o->resume) {
-        RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
-        const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
-        RWS_TRY(rws_options_resume(o, &stored, rws_folder_recorded(*folder), config, err));
+        RWS_TRY(rws__folder_open(o->out, &stored, folder, err));
+        const bool particles = rws__options_take(o, "particles"), batch = rws__options_take(o, "batch");
+        RWS_TRY(rws__options_resume(o, &stored, rws__folder_recorded(*folder), config, err));
         if (particles) config->particles = o->config.particles;
         if (batch) config->batch = o->config.batch;
     } else {
-        rws_options_fill(o);
+        rws__options_fill(o);
         *config = o->config;
     }
     config->iterations =
@@ -330,18 +330,18 @@ static rws_status configure(bench_options *b, rws_folder **folder, rws_config *c
 
 static rws_status load(const char *out, rws_folder *folder, rws_trainer *trainer, rws_error *err)
 {
-    RWS_TRY(rws_reopen_checkpoint(out, folder, err));
-    return rws_trainer_look(trainer, folder, err);
+    RWS_TRY(rws__reopen_checkpoint(out, folder, err));
+    return rws__trainer_look(trainer, folder, err);
 }
 
 /* Every rank reads the folder, if there is one. */
 static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **trainer, rws_error *err)
 {
-    rws_comm  *comm = rws_comm_world();
+    rws_comm  *comm = rws__comm_world();
     rws_config config;
-    RWS_TRY(rws_comm_agree(comm, configure(b, folder, &config, err), err));
-    RWS_TRY(rws_trainer_open(&config, *folder ? rws_folder_recorded(*folder) : NULL, NULL, trainer, err));
-    return b->options.resume ? rws_comm_agree(comm, load(b->options.out, *folder, *trainer, err), err) : RWS_OK;
+    RWS_TRY(rws__comm_agree(comm, configure(b, folder, &config, err), err));
+    RWS_TRY(rws__trainer_open(&config, *folder ? rws__folder_recorded(*folder) : NULL, NULL, trainer, err));
+    return b->options.resume ? rws__comm_agree(comm, load(b->options.out, *folder, *trainer, err), err) : RWS_OK;
 }
 
 static const struct argp_option options[] = {
@@ -359,8 +359,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         b->repeats = 5;
         state->child_inputs[0] = &b->options;
         return 0;
-    case KEY_AFTER: return rws_arguments_count(state, "--after", arg, 0, RWS_MAX_ITERATIONS / 2, &b->after);
-    case KEY_REPEAT: return rws_arguments_count(state, "--repeat", arg, 1, MAX_REPEATS, &b->repeats);
+    case KEY_AFTER: return rws__arguments_count(state, "--after", arg, 0, RWS_MAX_ITERATIONS / 2, &b->after);
+    case KEY_REPEAT: return rws__arguments_count(state, "--repeat", arg, 1, MAX_REPEATS, &b->repeats);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -377,15 +377,15 @@ static const struct argp argp = {
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     bench_options b = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws bench", argc, argv, 0, &b, err));
-    RWS_TRY(rws_command_join("", err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws bench", argc, argv, 0, &b, err));
+    RWS_TRY(rws__command_join("", err));
     rws_folder  *folder = NULL;
     rws_trainer *trainer = NULL;
     result       r = {0};
     moment       start = {0};
     rws_status   status = begin(&b, &folder, &trainer, err);
     for (uint64_t i = 0; i < b.after && status == RWS_OK; i++) status = rws_trainer_step(trainer, err);
-    if (status == RWS_OK) status = rws_comm_agree(rws_comm_world(), remember(trainer, &start, err), err);
+    if (status == RWS_OK) status = rws__comm_agree(rws__comm_world(), remember(trainer, &start, err), err);
     if (status == RWS_OK)
         status = time_iterations(trainer, b.options.config.iterations, (int)b.repeats, &start, &r, err);
     if (status == RWS_OK) {
@@ -398,7 +398,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     }
     forget(&start);
     rws_trainer_free(trainer);
-    rws_folder_close(folder);
+    rws__folder_close(folder);
     return status;
 }
 

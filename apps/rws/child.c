@@ -29,7 +29,7 @@ static _Noreturn void become(char *const *argv, pid_t parent, int out, int err)
     _exit(127);
 }
 
-rws_status rws_child_start(char *const *argv, rws_child *child, rws_error *err)
+rws_status rws__child_start(char *const *argv, rws_child *child, rws_error *err)
 {
     int out[2], errors[2];
     *child = (rws_child){.out = -1, .err = -1};
@@ -100,8 +100,8 @@ static void drain(rws_child *j, int index, int *fd, void (*line)(void *context, 
     }
 }
 
-int rws_children_read(rws_child *children, int n, int milliseconds,
-                      void (*line)(void *context, int child, const char *text), void *context)
+int rws__children_read(rws_child *children, int n, int milliseconds,
+                       void (*line)(void *context, int child, const char *text), void *context)
 {
     struct pollfd polls[2 * MAX_CHILDREN];
     RWS_CHECK(n <= MAX_CHILDREN);
@@ -120,7 +120,7 @@ int rws_children_read(rws_child *children, int n, int milliseconds,
     return -1;
 }
 
-int rws_child_end(rws_child *child)
+int rws__child_end(rws_child *child)
 {
     int status;
     if (TEMP_FAILURE_RETRY(waitpid(child->pid, &status, 0)) != child->pid) status = W_EXITCODE(127, 0);
@@ -128,7 +128,7 @@ int rws_child_end(rws_child *child)
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-void rws_child_stop(const rws_child *child)
+void rws__child_stop(const rws_child *child)
 {
     if (child->pid) kill(child->pid, SIGTERM);
 }

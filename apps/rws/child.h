@@ -29,19 +29,19 @@ typedef struct {
 
 /* Starts this program with the arguments, which end with NULL; argv[0] is "rws". RWS_BAD_INPUT if there can be no
  * further process. */
-rws_status rws_child_start(char *const *argv, rws_child *child, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__child_start(char *const *argv, rws_child *child, rws_error *err) __attribute__((warn_unused_result));
 
 /* Waits until a child prints something, but no longer than so many milliseconds, and hands out every line of stdout
  * that is complete, with the index of its child. Entries with pid 0 are empty. Returns the index of a child that has
  * closed its pipes, or -1. */
-int rws_children_read(rws_child *children, int n, int milliseconds,
-                      void (*line)(void *context, int child, const char *text), void *context);
+int rws__children_read(rws_child *children, int n, int milliseconds,
+                       void (*line)(void *context, int child, const char *text), void *context);
 
 /* Waits for the end of a child that has closed its pipes. Returns its exit status, or minus the signal that ended it;
  * 127 if the system does not say how it ended. */
-int rws_child_end(rws_child *child);
+int rws__child_end(rws_child *child);
 
 /* Sends SIGTERM, at which the child saves its state and ends. */
-void rws_child_stop(const rws_child *child);
+void rws__child_stop(const rws_child *child);
 
 #endif

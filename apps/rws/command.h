@@ -15,14 +15,14 @@ typedef struct {
     const char *help; /* one line for `rws --help` */
     /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the message says how to resume. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
-    /* Whether mpirun or srun may start the command several times: as ranks, which call rws_command_join, or as tasks.
+    /* Whether mpirun or srun may start the command several times: as ranks, which call rws__command_join, or as tasks.
      * */
     bool ranks;
 } rws_command;
 
 /* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows
  * the message that tells of a rank that is gone. */
-rws_status rws_command_join(const char *hint, rws_error *err);
+rws_status rws__command_join(const char *hint, rws_error *err);
 
 /* Every command, NULL-terminated. */
 extern const rws_command *const rws_commands[];

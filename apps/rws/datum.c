@@ -23,7 +23,7 @@ static void list_fields(const rws_posterior *p, char *out, size_t size)
     rws_field f;
     out[0] = '\0';
     for (int i = 0; rws_posterior_field(p, i, &f) && n < size; i++) {
-        const rws_quoted name = rws_quote(f.name);
+        const rws_quoted name = rws__quote(f.name);
         if (f.label) continue;
         n += (size_t)snprintf(out + n, size - n, "%s%s: ", n ? ", " : "", name.text);
         if (n < size && !f.most) n += (size_t)snprintf(out + n, size - n, "%d", f.dim);
@@ -127,7 +127,7 @@ static int last_field(const rws_posterior *p)
     return last;
 }
 
-rws_status rws_datum_read(const rws_posterior *p, const char *text, rws_datum *out, rws_error *err)
+rws_status rws__datum_read(const rws_posterior *p, const char *text, rws_datum *out, rws_error *err)
 {
     reader    r = {.p = p, .at = text, .err = err};
     rws_field f;
@@ -154,7 +154,7 @@ rws_status rws_datum_read(const rws_posterior *p, const char *text, rws_datum *o
     return refuse(p, what, err);
 }
 
-void rws_datum_release(rws_datum *d)
+void rws__datum_release(rws_datum *d)
 {
     free(d->numbers);
     free(d->fields);
@@ -174,7 +174,7 @@ static bool read_number(const char **at, int *out)
     return true;
 }
 
-bool rws_datum_range(const char **at, int *from, int *to)
+bool rws__datum_range(const char **at, int *from, int *to)
 {
     const char *next = *at;
     if (!read_number(&next, from)) return false;

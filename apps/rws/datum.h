@@ -20,12 +20,12 @@ typedef struct {
  * Each item may have brackets too: "[[1 2] [3 4]]".
  * RWS_BAD_INPUT with a message that names the fields and how many numbers each has. The caller releases *out, also
  * after a failure. */
-rws_status rws_datum_read(const rws_posterior *p, const char *text, rws_datum *out, rws_error *err)
+rws_status rws__datum_read(const rws_posterior *p, const char *text, rws_datum *out, rws_error *err)
     __attribute__((warn_unused_result));
-void rws_datum_release(rws_datum *d);
+void rws__datum_release(rws_datum *d);
 
 /* The next number or range of a list such as "0-9,12", at *at, which moves past it and past a comma. False at the end
  * of the list and, with *at where it was, for a text that is not such a list. */
-bool rws_datum_range(const char **at, int *from, int *to);
+bool rws__datum_range(const char **at, int *from, int *to);
 
 #endif

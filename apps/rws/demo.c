@@ -68,18 +68,18 @@ typedef struct {
 static rws_status train_with(demo *d, training *r, rws_trainer *t, rws_error *err)
 {
     const uint64_t every = d->iterations > POINTS ? d->iterations / POINTS : 1;
-    double         since = rws_clock_now();
-    for (uint64_t done = 0; done < d->iterations && !d->stop && !rws_interrupted();) {
+    double         since = rws__clock_now();
+    for (uint64_t done = 0; done < d->iterations && !d->stop && !rws__interrupted();) {
         RWS_TRY(rws_trainer_step(t, err));
         atomic_store_explicit(&r->done, ++done, memory_order_relaxed);
         if ((done != 1 && done % every != 0 && done != d->iterations) || r->n == MAX_POINTS) continue;
-        r->seconds += rws_clock_now() - since;
+        r->seconds += rws__clock_now() - since;
         rws_measures m;
         RWS_TRY(rws_trainer_evaluate(t, &m, err));
         r->x[r->n] = (double)done;
         for (int i = 0; i < N_METRICS; i++) r->y[i][r->n] = rws_measures_get(&m, metrics[i]);
         r->n++;
-        since = rws_clock_now();
+        since = rws__clock_now();
     }
     return RWS_OK;
 }
@@ -114,16 +114,16 @@ static void show(const demo *d, rws_progress *p)
 {
     uint64_t done = 0;
     for (int i = 0; i < N_RUNS; i++) done += atomic_load_explicit(&d->runs[i].done, memory_order_relaxed);
-    rws_progress_show(p, done);
+    rws__progress_show(p, done);
 }
 
 static rws_status train_all(demo *d, rws_error *err)
 {
     rws_progress progress;
     pthread_t    threads[N_RUNS];
-    const int    wanted = rws_options_cores() < N_RUNS ? rws_options_cores() : N_RUNS;
+    const int    wanted = rws__options_cores() < N_RUNS ? rws__options_cores() : N_RUNS;
     int          n = 0;
-    rws_progress_init(&progress, "ws, ww and dww on gmm", 0, N_RUNS * d->iterations);
+    rws__progress_init(&progress, "ws, ww and dww on gmm", 0, N_RUNS * d->iterations);
     while (n < wanted && pthread_create(&threads[n], NULL, worker, d) == 0) n++;
     if (n == 0) worker(d);
     for (int i = 0; i < n;) {
@@ -134,13 +134,13 @@ static rws_status train_all(demo *d, rws_error *err)
         if (pthread_timedjoin_np(threads[i], NULL, &until) == 0) i++;
         show(d, &progress);
     }
-    rws_progress_clear(&progress);
+    rws__progress_clear(&progress);
     for (int i = 0; i < N_RUNS; i++) {
         if (d->runs[i].status == RWS_OK) continue;
         *err = d->runs[i].err;
         return d->runs[i].status;
     }
-    if (rws_interrupted()) return rws_fail(err, RWS_STOPPED, "Stopped; the demo starts from the beginning next time.");
+    if (rws__interrupted()) return rws_fail(err, RWS_STOPPED, "Stopped; the demo starts from the beginning next time.");
     return RWS_OK;
 }
 
@@ -170,7 +170,7 @@ static rws_status draw(const demo *d, const char *path, rws_error *err)
                              .panels = &panels[0][0],
                              .x = x,
                              .y = y};
-    return rws_chart_draw(&chart, path, err);
+    return rws__chart_draw(&chart, path, err);
 }
 
 /* ---- the numbers */
@@ -244,9 +244,9 @@ static void print_json(const demo *d, const char *path)
         const training *r = &d->runs[i];
         json_t         *o =
             json_pack("{s:s,s:i,s:I}", "method", r->method, "particles", r->K, "iteration", (json_int_t)d->iterations);
-        json_object_set_new(o, "seconds", rws_report_real(round(1e6 * r->seconds) / 1e6));
-        for (int m = 0; m < N_METRICS; m++) json_object_set_new(o, metrics[m], rws_report_real(final(r, m)));
-        rws_report_json(o);
+        json_object_set_new(o, "seconds", rws__report_real(round(1e6 * r->seconds) / 1e6));
+        for (int m = 0; m < N_METRICS; m++) json_object_set_new(o, metrics[m], rws__report_real(final(r, m)));
+        rws__report_json(o);
     }
     json_t *winners = json_array();
     for (int k = 0; k < N_PARTICLES; k++) {
@@ -258,7 +258,7 @@ static void print_json(const demo *d, const char *path)
         }
         json_array_append_new(winners, o);
     }
-    rws_report_json(json_pack("{s:b,s:o,s:o}", "final", 1, "best", winners, "picture", rws_report_string(path)));
+    rws__report_json(json_pack("{s:b,s:o,s:o}", "final", 1, "best", winners, "picture", rws__report_string(path)));
 }
 
 /* ---- the command */
@@ -276,10 +276,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     demo_options *o = state->input;
     switch (key) {
-    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
-    case 'n': return rws_arguments_count(state, "--iterations", arg, 1, 100000000, &o->iterations);
+    case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);
+    case 'n': return rws__arguments_count(state, "--iterations", arg, 1, 100000000, &o->iterations);
     case KEY_JSON: o->json = true; return 0;
-    case ARGP_KEY_ARG: return rws_arguments_extra(state, arg);
+    case ARGP_KEY_ARG: return rws__arguments_extra(state, arg);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -293,9 +293,9 @@ static const struct argp argp = {
 /* Called before training, so that a folder that cannot be written to is refused at once. */
 static rws_status make_folder(const char *path, rws_error *err)
 {
-    RWS_TRY(rws_file_make_folder(path, err));
+    RWS_TRY(rws__file_make_folder(path, err));
     if (access(path, W_OK) != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be written to: %s.", rws_quote_short(path).text,
+        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be written to: %s.", rws__quote_short(path).text,
                         strerror(errno));
     return RWS_OK;
 }
@@ -303,9 +303,9 @@ static rws_status make_folder(const char *path, rws_error *err)
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     demo_options o = {.out = ".", .iterations = ITERATIONS};
-    RWS_TRY(rws_arguments_parse(&argp, "rws demo", argc, argv, 0, &o, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws demo", argc, argv, 0, &o, err));
     RWS_TRY(make_folder(o.out, err));
-    char *path = rws_file_join(o.out, "demo.png");
+    char *path = rws__file_join(o.out, "demo.png");
     demo *d = calloc(1, sizeof *d);
     if (!path || !d) {
         free(path);
@@ -317,7 +317,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         d->runs[i].method = methods[i % N_METHODS];
         d->runs[i].K = particles[i / N_METHODS];
     }
-    rws_signals_catch();
+    rws__signals_catch();
     rws_status status = train_all(d, err);
     if (status == RWS_OK) status = draw(d, path, err);
     if (status == RWS_OK) (o.json ? print_json : print_text)(d, path);

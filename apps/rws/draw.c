@@ -30,12 +30,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'o': o->out = arg; return 0;
     case ARGP_KEY_ARG:
-        if (o->kind) return rws_arguments_extra(state, arg);
+        if (o->kind) return rws__arguments_extra(state, arg);
         o->kind = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!o->kind) return rws_arguments_fail(state, "What should be drawn: trees, images or hinton?");
-        if (!o->out || !*o->out) return rws_arguments_fail(state, "The picture needs a file: --out FILE.");
+        if (!o->kind) return rws__arguments_fail(state, "What should be drawn: trees, images or hinton?");
+        if (!o->out || !*o->out) return rws__arguments_fail(state, "The picture needs a file: --out FILE.");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -103,7 +103,7 @@ static rws_status draw_trees(const json_t *o, const char *path, rws_error *err)
         if (!trees[i].text) status = refuse(err, "has a tree without a text");
     }
     const rws_trees page = {.title = text_at(o, "title"), .trees = trees, .n_trees = (int)n};
-    if (status == RWS_OK) status = rws_trees_draw(&page, path, err);
+    if (status == RWS_OK) status = rws__trees_draw(&page, path, err);
     free(trees);
     return status;
 }
@@ -126,7 +126,7 @@ static rws_status draw_images(const json_t *o, const char *path, rws_error *err)
                                .high = (int)size[2],
                                .wide = (int)size[3],
                                .values = values};
-    const rws_status status = rws_images_draw(&images, path, err);
+    const rws_status status = rws__images_draw(&images, path, err);
     free(values);
     return status;
 }
@@ -152,7 +152,7 @@ static rws_status draw_hinton(const json_t *o, const char *path, rws_error *err)
                                .columns = column_names,
                                .strips = strips,
                                .values = values};
-    if (status == RWS_OK) status = rws_hinton_draw(&hinton, path, err);
+    if (status == RWS_OK) status = rws__hinton_draw(&hinton, path, err);
     free(strips);
     free(strip_names);
     free(column_names);
@@ -167,7 +167,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         rws_status (*draw)(const json_t *o, const char *path, rws_error *err);
     } kinds[] = {{"trees", draw_trees}, {"images", draw_images}, {"hinton", draw_hinton}};
     draw_options o = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws draw", argc, argv, 0, &o, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws draw", argc, argv, 0, &o, err));
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(kinds[i].name, o.kind) != 0) continue;
         json_error_t why;
@@ -181,7 +181,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         return status;
     }
     return rws_fail(err, RWS_BAD_INPUT, "rws draw draws trees, images or hinton, not \"%s\".",
-                    rws_quote_short(o.kind).text);
+                    rws__quote_short(o.kind).text);
 }
 
 const rws_command rws_command_draw = {"draw", "draw trees, images or Hinton diagrams that JSON describes", run};

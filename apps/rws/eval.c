@@ -38,18 +38,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     eval_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->given; return 0;
-    case 'k': return rws_arguments_count(state, "--eval-particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
-    case KEY_EVAL_DATA: return rws_arguments_count(state, "--eval-data", arg, 1, 1000000, &o->n_test);
-    case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
-    case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->limits);
+    case 'k': return rws__arguments_count(state, "--eval-particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
+    case KEY_EVAL_DATA: return rws__arguments_count(state, "--eval-data", arg, 1, 1000000, &o->n_test);
+    case 't': o->threads_given = true; return rws__arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
+    case KEY_LIMIT: return rws__arguments_limit(state, arg, &o->limits);
     case KEY_PARAMS: o->params = true; return 0;
     case KEY_RECORD: o->record = true; return 0;
     case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
-        if (o->folder) return rws_arguments_extra(state, arg);
+        if (o->folder) return rws__arguments_extra(state, arg);
         o->folder = arg;
         return 0;
-    case ARGP_KEY_END: return o->folder ? 0 : rws_arguments_fail(state, "Which run? Name its folder.");
+    case ARGP_KEY_END: return o->folder ? 0 : rws__arguments_fail(state, "Which run? Name its folder.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -59,9 +59,9 @@ static void print_measures(const rws_measures *m)
     char text[32];
     printf("%-18s %llu\n", "iteration", (unsigned long long)m->iteration);
     printf("%-18s %.3f\n", "seconds", m->seconds);
-    for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws_report_number(m->value[i], text));
+    for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws__report_number(m->value[i], text));
     if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
-    if (m->impossible > 0) printf("%-18s %s\n", "impossible", rws_report_number(m->impossible, text));
+    if (m->impossible > 0) printf("%-18s %s\n", "impossible", rws__report_number(m->impossible, text));
 }
 
 static void print_param(const rws_param_view *v)
@@ -70,7 +70,7 @@ static void print_param(const rws_param_view *v)
     for (int i = 0; i < v->rows; i++) {
         printf("%-18s", i == 0 ? v->name : "");
         for (int j = 0; j < v->cols; j++)
-            printf(" %s", rws_report_number((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j], text));
+            printf(" %s", rws__report_number((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j], text));
         putchar('\n');
     }
 }
@@ -81,12 +81,12 @@ static void print_param_json(const rws_param_view *v)
     for (int i = 0; i < v->rows; i++) {
         json_t *row = json_array();
         for (int j = 0; j < v->cols; j++)
-            json_array_append_new(row, rws_report_real((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j]));
+            json_array_append_new(row, rws__report_real((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j]));
         json_array_append_new(rows, row);
     }
-    json_object_set_new(o, "param", rws_report_string(v->name));
+    json_object_set_new(o, "param", rws__report_string(v->name));
     json_object_set_new(o, "values", rows);
-    rws_report_json(o);
+    rws__report_json(o);
 }
 
 static void print_params(rws_trainer *t, bool json)
@@ -111,36 +111,36 @@ static rws_status record(rws_folder *folder, const rws_measures *m, rws_error *e
     }
     pointers[m->n] = "final_impossible";
     values[m->n] = m->impossible;
-    return rws_folder_add(folder, m->iteration, m->seconds, m->n + (m->impossible > 0), pointers, values, err);
+    return rws__folder_add(folder, m->iteration, m->seconds, m->n + (m->impossible > 0), pointers, values, err);
 }
 
 static rws_status open_run(const eval_options *o, rws_config *config, rws_folder **folder, rws_error *err)
 {
-    RWS_TRY(rws_reopen(o->folder, &o->given, config, folder, err));
+    RWS_TRY(rws__reopen(o->folder, &o->given, config, folder, err));
     if (o->record && rws_rank() == 0)
-        RWS_TRY(rws_folder_lock(*folder, err)); /* a second sweep must not measure the same meanwhile */
-    return rws_reopen_checkpoint(o->folder, *folder, err);
+        RWS_TRY(rws__folder_lock(*folder, err)); /* a second sweep must not measure the same meanwhile */
+    return rws__reopen_checkpoint(o->folder, *folder, err);
 }
 
 /* Every rank reads the folder; rank 0 prints and records. */
 static rws_status measure(const eval_options *o, rws_folder **folder, rws_trainer **trainer, rws_error *err)
 {
-    rws_comm    *comm = rws_comm_world();
+    rws_comm    *comm = rws__comm_world();
     rws_config   config;
     rws_measures m;
-    RWS_TRY(rws_comm_agree(comm, open_run(o, &config, folder, err), err));
+    RWS_TRY(rws__comm_agree(comm, open_run(o, &config, folder, err), err));
     config.limits = o->limits;
     if (o->particles) config.eval_particles = (int)o->particles;
     if (o->n_test) config.n_test = (int)o->n_test;
-    if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
-    RWS_TRY(rws_trainer_open(&config, rws_folder_recorded(*folder), NULL, trainer, err));
-    if (!o->n_test) RWS_TRY(rws_comm_agree(comm, rws_trainer_hash_data(*trainer, err), err));
-    RWS_TRY(rws_comm_agree(comm, rws_trainer_look(*trainer, *folder, err), err));
-    if (rws_folder_remarks(*folder)[0] && rws_rank() == 0) rws_note("%s", rws_folder_remarks(*folder));
+    if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws__options_cores();
+    RWS_TRY(rws__trainer_open(&config, rws__folder_recorded(*folder), NULL, trainer, err));
+    if (!o->n_test) RWS_TRY(rws__comm_agree(comm, rws__trainer_hash_data(*trainer, err), err));
+    RWS_TRY(rws__comm_agree(comm, rws__trainer_look(*trainer, *folder, err), err));
+    if (rws__folder_remarks(*folder)[0] && rws_rank() == 0) rws__note("%s", rws__folder_remarks(*folder));
     RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
-    rws_report_impossible(&m);
+    rws__report_impossible(&m);
     if (o->record && rws_rank() == 0) RWS_TRY(record(*folder, &m, err));
-    if (o->json) rws_report_measures(rws_trainer_model(*trainer), &m, m.seconds, true);
+    if (o->json) rws__report_measures(rws_trainer_model(*trainer), &m, m.seconds, true);
     else print_measures(&m);
     if (o->params) print_params(*trainer, o->json);
     return RWS_OK;
@@ -158,13 +158,13 @@ static const struct argp argp = {
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     eval_options o = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws eval", argc, argv, 0, &o, err));
-    RWS_TRY(rws_command_join("", err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws eval", argc, argv, 0, &o, err));
+    RWS_TRY(rws__command_join("", err));
     rws_folder      *folder = NULL;
     rws_trainer     *trainer = NULL;
     const rws_status status = measure(&o, &folder, &trainer, err);
     rws_trainer_free(trainer);
-    rws_folder_close(folder);
+    rws__folder_close(folder);
     return status;
 }
 

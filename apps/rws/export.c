@@ -53,19 +53,19 @@ static void put_csv(row *r, const char *text)
         return;
     }
     fputc('"', r->file);
-    rws_text_put_quoted(r->file, text);
+    rws__text_put_quoted(r->file, text);
     fputc('"', r->file);
 }
 
 static void put_text(row *r, const char *name, const char *text)
 {
-    if (r->object) json_object_set_new(r->object, name, rws_report_string(text));
+    if (r->object) json_object_set_new(r->object, name, rws__report_string(text));
     else put_csv(r, r->heading ? name : text ? text : "");
 }
 
 static void put_value(row *r, const char *name, const char *text)
 {
-    if (r->object) json_object_set_new(r->object, name, text ? rws_report_value(text) : json_null());
+    if (r->object) json_object_set_new(r->object, name, text ? rws__report_value(text) : json_null());
     else put_text(r, name, text);
 }
 
@@ -74,7 +74,7 @@ static void put_number(row *r, const char *name, double value)
 {
     char text[32] = "nan"; /* without the sign that a NaN may have */
     if (!isnan(value)) snprintf(text, sizeof text, "%.17g", value);
-    if (r->object) json_object_set_new(r->object, name, rws_report_real(value));
+    if (r->object) json_object_set_new(r->object, name, rws__report_real(value));
     else put_csv(r, r->heading ? name : text);
 }
 
@@ -98,12 +98,12 @@ static void begin_row(row *r, bool json)
     r->first = true;
     if (!json) return;
     r->object = json_object();
-    rws_need_memory(r->object != NULL, "a JSON object");
+    rws__need_memory(r->object != NULL, "a JSON object");
 }
 
 static void end_row(row *r)
 {
-    if (r->object) rws_report_dump(r->object, r->file, 17);
+    if (r->object) rws__report_dump(r->object, r->file, 17);
     r->object = NULL;
     fputc('\n', r->file);
 }
@@ -179,10 +179,10 @@ static void write_rows(const rws_results *results, const export_options *o, FILE
 {
     columns c;
     row     r = {.file = file};
-    c.keys = rws_select_keys(results, &c.n_keys);
-    c.metrics = rws_select_metrics(results, &c.n_metrics);
+    c.keys = rws__select_keys(results, &c.n_keys);
+    c.metrics = rws__select_metrics(results, &c.n_metrics);
     cursor *cursors = calloc((size_t)c.n_metrics + 1, sizeof *cursors);
-    rws_need_memory(cursors != NULL, "the export");
+    rws__need_memory(cursors != NULL, "the export");
     if (!o->json) { /* the heading is written as the row of an empty run */
         const rws_result  blank = {.name = ""};
         const char *const none[] = {NULL};
@@ -219,10 +219,10 @@ static error_t take_format(export_options *o, struct argp_state *state)
     const char *ending = strrchr(slash ? slash + 1 : o->out, '.');
     o->json = ending && (strcmp(ending, ".json") == 0 || strcmp(ending, ".jsonl") == 0);
     if (!ending || o->json || strcmp(ending, ".csv") == 0) return 0;
-    return rws_arguments_fail(
+    return rws__arguments_fail(
         state,
         "\"%s\" ends neither in .csv nor in .json nor in .jsonl: say the format with --format csv or --format json.",
-        rws_quote_short(o->out).text);
+        rws__quote_short(o->out).text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -232,13 +232,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
     case KEY_FORMAT:
         if (strcmp(arg, "csv") != 0 && strcmp(arg, "json") != 0)
-            return rws_arguments_fail(state, "--format is csv or json, not \"%s\".", rws_quote_short(arg).text);
+            return rws__arguments_fail(state, "--format is csv or json, not \"%s\".", rws__quote_short(arg).text);
         o->format_given = true;
         o->json = strcmp(arg, "json") == 0;
         return 0;
     case KEY_SNAPSHOTS: o->snapshots = true; return 0;
     case 'o':
-        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a file.");
+        if (!arg[0]) return rws__arguments_fail(state, "--out needs the name of a file.");
         o->out = arg;
         return 0;
     case ARGP_KEY_END: return o->out && !o->format_given ? take_format(o, state) : 0;
@@ -257,10 +257,10 @@ static const struct argp argp = {
 static rws_status write_file(const rws_results *r, const export_options *o, rws_error *err)
 {
     rws_text rows;
-    FILE    *file = rws_text_open(&rows);
+    FILE    *file = rws__text_open(&rows);
     if (file) write_rows(r, o, file);
-    char            *text = rws_text_end(&rows);
-    const rws_status status = text ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
+    char            *text = rws__text_end(&rows);
+    const rws_status status = text ? rws__file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
     free(text);
     return status;
 }
@@ -268,9 +268,9 @@ static rws_status write_file(const rws_results *r, const export_options *o, rws_
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     export_options o = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws export", argc, argv, 0, &o, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws export", argc, argv, 0, &o, err));
     rws_results *r;
-    RWS_TRY(rws_select_read(&o.select, &r, err));
+    RWS_TRY(rws__select_read(&o.select, &r, err));
     rws_status status = RWS_OK;
     if (o.out) status = write_file(r, &o, err);
     else write_rows(r, &o, stdout);

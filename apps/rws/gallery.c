@@ -31,7 +31,7 @@ static size_t size_of(const rws_gallery *g)
     return (size_t)g->side * (size_t)g->side;
 }
 
-bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n)
+bool rws__gallery_add(rws_gallery *g, const rws_reported *reports, int n)
 {
     const rws_answer    answer = {.reports = reports, .n_reports = n}, *a = &answer;
     const rws_reported *picture = rws_answer_value(a, "picture", 0), *seen = rws_answer_value(a, "seen", 0), *where;
@@ -41,7 +41,7 @@ bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n)
     g->side = side;
     const size_t size = size_of(g), each = g->pairs ? 2 * size : size;
     g->values = realloc(g->values, each * (size_t)(g->n + 1) * sizeof *g->values);
-    rws_need_memory(g->values != NULL, "pictures");
+    rws__need_memory(g->values != NULL, "pictures");
     double *at = g->values + each * (size_t)g->n++;
     for (size_t i = 0; i < size; i++) at[each - size + i] = (double)picture->value[i];
     if (!g->pairs) return true;
@@ -51,7 +51,7 @@ bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n)
     return true;
 }
 
-rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)
+rws_status rws__gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)
 {
     RWS_CHECK(g->n > 0);
     const int    each = g->pairs ? 2 : 1; /* rows */
@@ -78,13 +78,13 @@ rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char 
                                .high = g->side,
                                .values = grid,
                                .rows = g->pairs ? names : NULL};
-    const rws_status status = rws_images_draw(&images, path, err);
+    const rws_status status = rws__images_draw(&images, path, err);
     free(grid);
     free(names);
     return status;
 }
 
-void rws_gallery_release(rws_gallery *g)
+void rws__gallery_release(rws_gallery *g)
 {
     free(g->values);
     *g = (rws_gallery){.pairs = g->pairs};
@@ -92,8 +92,8 @@ void rws_gallery_release(rws_gallery *g)
 
 /* ---- trees */
 
-rws_status rws_gallery_trees(const rws_answer *a, int n, const char *const *captions, const char *title,
-                             const char *path, rws_error *err)
+rws_status rws__gallery_trees(const rws_answer *a, int n, const char *const *captions, const char *title,
+                              const char *path, rws_error *err)
 {
     rws_drawn_tree *items = calloc((size_t)n + 1, sizeof *items);
     if (!items) return rws_no_memory(err, "trees");
@@ -104,7 +104,7 @@ rws_status rws_gallery_trees(const rws_answer *a, int n, const char *const *capt
             status = rws_fail(err, RWS_BAD_INPUT, "--out draws trees or pictures, and this model has neither.");
     }
     const rws_trees trees = {.title = title, .trees = items, .n_trees = n};
-    if (status == RWS_OK) status = rws_trees_draw(&trees, path, err);
+    if (status == RWS_OK) status = rws__trees_draw(&trees, path, err);
     free(items);
     return status;
 }

@@ -19,16 +19,16 @@ typedef struct {
 
 /* Adds the picture among the reports of an answer or a sample. False if there is none, or one that is not square or has
  * another size than the others. */
-bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n);
+bool rws__gallery_add(rws_gallery *g, const rws_reported *reports, int n);
 
-/* Draws the pictures, ten in a row at most; fails like rws_images_draw. There must be at least one. */
-rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)
+/* Draws the pictures, ten in a row at most; fails like rws__images_draw. There must be at least one. */
+rws_status rws__gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)
     __attribute__((warn_unused_result));
-void rws_gallery_release(rws_gallery *g);
+void rws__gallery_release(rws_gallery *g);
 
 /* Draws the trees of n answers, each with a line above it; `captions` may be NULL. RWS_BAD_INPUT if one has no tree:
  * the message says that --out has nothing to draw. */
-rws_status rws_gallery_trees(const rws_answer *a, int n, const char *const *captions, const char *title,
-                             const char *path, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__gallery_trees(const rws_answer *a, int n, const char *const *captions, const char *title,
+                              const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

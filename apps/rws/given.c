@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_given_list_release(rws_given_list *l)
+void rws__given_list_release(rws_given_list *l)
 {
     for (int i = 0; i < l->n; i++) {
         free((char *)l->list[i].site);
@@ -59,7 +59,7 @@ static rws_status add(rws_given_list *l, const char *text, const char *end, rws_
             err, RWS_BAD_INPUT,
             "--given takes site=value or site:visit=value, where a value is one or more finite numbers, not "
             "\"%s\".",
-            rws_quote_part(text, (size_t)(end - text), RWS_QUOTED_SHORT).text);
+            rws__quote_part(text, (size_t)(end - text), RWS_QUOTED_SHORT).text);
     }
     const int   visit = take_visit(text, &site_end);
     char       *site = strndup(text, (size_t)(site_end - text));
@@ -74,7 +74,7 @@ static rws_status add(rws_given_list *l, const char *text, const char *end, rws_
     return RWS_OK;
 }
 
-rws_status rws_given_list_add(rws_given_list *l, const char *text, rws_error *err)
+rws_status rws__given_list_add(rws_given_list *l, const char *text, rws_error *err)
 {
     for (const char *at = text;; at++) {
         const char *end = at + strcspn(at, ",");

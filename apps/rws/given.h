@@ -14,7 +14,7 @@ typedef struct {
 } rws_given_list;
 
 /* Adds the choices of a text. RWS_BAD_INPUT with a message that names what is not a choice. */
-rws_status rws_given_list_add(rws_given_list *l, const char *text, rws_error *err) __attribute__((warn_unused_result));
-void       rws_given_list_release(rws_given_list *l);
+rws_status rws__given_list_add(rws_given_list *l, const char *text, rws_error *err) __attribute__((warn_unused_result));
+void       rws__given_list_release(rws_given_list *l);
 
 #endif

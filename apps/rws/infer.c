@@ -37,10 +37,10 @@ static error_t parse_test(const char *text, infer_options *o, const struct argp_
 {
     int         from, to;
     const char *at = text;
-    while (rws_datum_range(&at, &from, &to)) continue;
+    while (rws__datum_range(&at, &from, &to)) continue;
     if (*at || at == text)
-        return rws_arguments_fail(state, "--test takes numbers and ranges of test data, such as 0-9,12, not \"%.60s\".",
-                                  text);
+        return rws__arguments_fail(
+            state, "--test takes numbers and ranges of test data, such as 0-9,12, not \"%.60s\".", text);
     o->test = text;
     return 0;
 }
@@ -48,8 +48,8 @@ static error_t parse_test(const char *text, infer_options *o, const struct argp_
 static error_t parse_given(const char *text, infer_options *o, const struct argp_state *state)
 {
     rws_error err;
-    if (rws_given_list_add(&o->given, text, &err) == RWS_OK) return 0;
-    return rws_arguments_fail(state, "%s", err.text);
+    if (rws__given_list_add(&o->given, text, &err) == RWS_OK) return 0;
+    return rws__arguments_fail(state, "%s", err.text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -57,10 +57,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     infer_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
-    case 'k': return rws_arguments_count(state, "--particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
+    case 'k': return rws__arguments_count(state, "--particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
     case 'f': o->file = arg; return 0;
     case 'o': o->out = arg; return 0;
-    case KEY_TOP: return rws_arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
+    case KEY_TOP: return rws__arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
     case KEY_GIVEN: return parse_given(arg, o, state);
     case KEY_TEST: return parse_test(arg, o, state);
     case KEY_MARGINALS: o->marginals = true; return 0;
@@ -71,15 +71,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             return 0;
         }
         if (o->n_typed == MAX_TYPED)
-            return rws_arguments_fail(state, "%d data can be typed; put more into a --file.", MAX_TYPED);
+            return rws__arguments_fail(state, "%d data can be typed; put more into a --file.", MAX_TYPED);
         o->typed[o->n_typed++] = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!o->asked.path) return rws_arguments_fail(state, "Which run? Name its folder.");
+        if (!o->asked.path) return rws__arguments_fail(state, "Which run? Name its folder.");
         if (!o->n_typed && !o->file && !o->test)
-            return rws_arguments_fail(state,
-                                      "Which datum? Type it after the run, or - to read data from standard input, "
-                                      "or name test data, as in --test 0-9.");
+            return rws__arguments_fail(state,
+                                       "Which datum? Type it after the run, or - to read data from standard input, "
+                                       "or name test data, as in --test 0-9.");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -142,20 +142,20 @@ static int n_particles_shown(const infer_options *o, const rws_answers *a)
 static void report_json(const infer_options *o, const char *text, int test, const rws_answers *a)
 {
     rws_buffer b = {0};
-    rws_buffer_open(&b, '{');
-    rws_buffer_key_text(&b, "asked", text);
-    if (test >= 0) rws_buffer_key_number(&b, "test", test);
+    rws__buffer_open(&b, '{');
+    rws__buffer_key_text(&b, "asked", text);
+    if (test >= 0) rws__buffer_key_number(&b, "test", test);
     if (o->given.n) {
-        rws_buffer_key(&b, "given");
-        rws_choices_write(o->given.list, o->given.n, &b);
+        rws__buffer_key(&b, "given");
+        rws__choices_write(o->given.list, o->given.n, &b);
     }
-    rws_answers_write(a,
-                      &(rws_answers_parts){.answers = n_shown(o, a),
-                                           .particles = o->asked.choices ? n_particles_shown(o, a) : 0,
-                                           .marginals = o->marginals ? INT_MAX : 0},
-                      &b);
-    rws_buffer_close(&b, '}');
-    rws_report_buffer(&b);
+    rws__answers_write(a,
+                       &(rws_answers_parts){.answers = n_shown(o, a),
+                                            .particles = o->asked.choices ? n_particles_shown(o, a) : 0,
+                                            .marginals = o->marginals ? INT_MAX : 0},
+                       &b);
+    rws__buffer_close(&b, '}');
+    rws__report_buffer(&b);
 }
 
 static const char *share(double x, char out[static 32])
@@ -172,8 +172,8 @@ static void print_particles(const infer_options *o, const rws_answers *a)
     for (int i = 0; i < n; i++) {
         const rws_weighted *w = &a->particles[i];
         printf("\n  weight %s   %d particle%s   log p %s   log q %s\n", share(w->weight, one), w->count,
-               w->count == 1 ? "" : "s", rws_report_number(w->log_p, two), rws_report_number(w->log_q, three));
-        rws_asked_print_choices(w->choices, w->n_choices, 4);
+               w->count == 1 ? "" : "s", rws__report_number(w->log_p, two), rws__report_number(w->log_q, three));
+        rws__asked_print_choices(w->choices, w->n_choices, 4);
     }
     if (n < a->n_weighted) printf("\n  and %d more with less weight (--top 0 shows them)\n", a->n_weighted - n);
 }
@@ -197,11 +197,11 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
     char       one[32], two[32], three[32];
     const bool exactly = has_exact(a), silent = !has_reports(a);
     printf("%s%s\n", o->n_done ? "\n" : "", text);
-    if (o->given.n) printf("  log p(x, given) %s", rws_report_number(a->log_evidence, one));
-    else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws_report_number(a->log_evidence, one));
+    if (o->given.n) printf("  log p(x, given) %s", rws__report_number(a->log_evidence, one));
+    else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws__report_number(a->log_evidence, one));
     else
-        printf("  log p(x) %s, exactly %s", rws_report_number(a->log_evidence, one),
-               rws_report_number(a->exact_log_evidence, two));
+        printf("  log p(x) %s, exactly %s", rws__report_number(a->log_evidence, one),
+               rws__report_number(a->exact_log_evidence, two));
     printf("; %d particles, effective sample size %.0f\n", a->n_particles, a->ess * a->n_particles);
     if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
@@ -216,14 +216,14 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
         printf("\n  posterior %s", share(at->posterior, one));
         if (exactly) printf("   exact %s", share(at->exact, two));
         printf("   guide %s\n", share(at->guide, three));
-        if (!rws_asked_print(at->reports, at->n_reports, text, 4, o->brackets))
+        if (!rws__asked_print(at->reports, at->n_reports, text, 4, o->brackets))
             puts(at->n_reports ? "    numbers that --json shows" : "    nothing is reported");
     }
     for (int i = n; i < a->n; i++) rest += a->list[i].guide;
     if (n < a->n)
         printf("\n  and %d more, impossible or less probable: %.3f of the guide's particles (--top 0 shows them)\n",
                a->n - n, rest);
-    if (o->marginals) rws_marginals_print(a);
+    if (o->marginals) rws__marginals_print(a);
     if (o->asked.choices) print_particles(o, a);
 }
 
@@ -232,13 +232,13 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
     const int n = n_shown(o, a);
     char(*texts)[96] = calloc((size_t)n + 1, sizeof *texts), one[32], two[32];
     const char **captions = calloc((size_t)n + 1, sizeof *captions);
-    rws_need_memory(texts && captions, "the captions of trees");
+    rws__need_memory(texts && captions, "the captions of trees");
     for (int i = 0; i < n; i++) {
         snprintf(texts[i], sizeof *texts, "%s (exact %s)", share(a->list[i].posterior, one),
                  share(a->list[i].exact, two));
         captions[i] = texts[i];
     }
-    const rws_status status = rws_gallery_trees(a->list, n, captions, text, o->out, err);
+    const rws_status status = rws__gallery_trees(a->list, n, captions, text, o->out, err);
     free(texts);
     free(captions);
     return status;
@@ -249,21 +249,21 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
 static rws_status ask_picture(rws_posterior *p, const char *path, rws_question *q, rws_answers **a, rws_error *err)
 {
     rws_grey picture;
-    RWS_TRY(rws_png_read(path, &picture, err));
+    RWS_TRY(rws__png_read(path, &picture, err));
     q->picture = &picture;
     const rws_status status = rws_posterior_ask(p, q, a, err);
     q->picture = NULL;
-    rws_png_release(&picture);
+    rws__png_release(&picture);
     return status;
 }
 
 static rws_status ask_numbers(rws_posterior *p, const char *text, rws_question *q, rws_answers **a, rws_error *err)
 {
     rws_datum  datum;
-    rws_status status = rws_datum_read(p, text, &datum, err);
+    rws_status status = rws__datum_read(p, text, &datum, err);
     q->fields = datum.fields;
     if (status == RWS_OK) status = rws_posterior_ask(p, q, a, err);
-    rws_datum_release(&datum);
+    rws__datum_release(&datum);
     return status;
 }
 
@@ -278,7 +278,7 @@ static rws_status ask(const infer_options *o, const char *typed, int test, rws_a
                           .particles = o->asked.choices || o->marginals,
                           .given = o->given.list,
                           .n_given = o->given.n};
-    if (typed && m->see && rws_png_is(typed)) return ask_picture(p, typed, &q, a, err);
+    if (typed && m->see && rws__png_is(typed)) return ask_picture(p, typed, &q, a, err);
     if (typed && !m->read) return ask_numbers(p, typed, &q, a, err);
     q.text = typed;
     return rws_posterior_ask(p, &q, a, err);
@@ -293,7 +293,7 @@ static rws_status answer(infer_options *o, const char *typed, int test, rws_erro
     if (o->out && o->n_done && !o->pictures.n)
         return rws_fail(err, RWS_BAD_INPUT, "--out draws the trees of one datum; ask about the others one by one.");
     RWS_TRY(ask(o, typed, test, &a, err));
-    const bool picture = o->out && a->n && rws_gallery_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
+    const bool picture = o->out && a->n && rws__gallery_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
     const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
     if (status == RWS_OK && o->asked.json) report_json(o, text, typed ? -1 : test, a);
     else if (status == RWS_OK) report_text(o, text, a);
@@ -314,7 +314,7 @@ static rws_status answer_bytes(infer_options *o, char *line, size_t length, rws_
 {
     if (strlen(line) == length) return answer_line(o, line, err);
     return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is followed by a zero byte; a question is text without zero bytes.",
-                    rws_quote_short(line).text);
+                    rws__quote_short(line).text);
 }
 
 static rws_status answer_stream(infer_options *o, rws_error *err)
@@ -335,7 +335,7 @@ static rws_status answer_file(infer_options *o, rws_error *err)
 {
     uint8_t *bytes;
     size_t   size;
-    RWS_TRY(rws_file_read(o->file, MAX_BYTES, &bytes, &size, err));
+    RWS_TRY(rws__file_read(o->file, MAX_BYTES, &bytes, &size, err));
     rws_status status = RWS_OK;
     bytes[size] = '\0'; /* the memory has one byte more */
     for (char *at = (char *)bytes, *end = at + size; at < end && status == RWS_OK;) {
@@ -352,7 +352,7 @@ static rws_status answer_file(infer_options *o, rws_error *err)
 static rws_status answer_test(infer_options *o, rws_error *err)
 {
     int from, to;
-    for (const char *at = o->test; rws_datum_range(&at, &from, &to);)
+    for (const char *at = o->test; rws__datum_range(&at, &from, &to);)
         for (int i = from; i <= to; i++) RWS_TRY(answer(o, NULL, i, err));
     return RWS_OK;
 }
@@ -360,20 +360,20 @@ static rws_status answer_test(infer_options *o, rws_error *err)
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     infer_options o = {.particles = 1000, .top = 5, .pictures.pairs = true};
-    rws_status    status = rws_arguments_parse(&argp, "rws infer", argc, argv, 0, &o, err);
+    rws_status    status = rws__arguments_parse(&argp, "rws infer", argc, argv, 0, &o, err);
     if (status != RWS_OK) { /* choices may have been read before what was refused */
-        rws_given_list_release(&o.given);
+        rws__given_list_release(&o.given);
         return status;
     }
-    status = rws_asked_open(&o.asked, err);
+    status = rws__asked_open(&o.asked, err);
     for (int i = 0; i < o.n_typed && status == RWS_OK; i++)
         status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], 0, err);
     if (status == RWS_OK && o.file) status = answer_file(&o, err);
     if (status == RWS_OK && o.test) status = answer_test(&o, err);
-    if (status == RWS_OK && o.pictures.n) status = rws_gallery_draw(&o.pictures, NULL, o.out, err);
-    rws_gallery_release(&o.pictures);
-    rws_given_list_release(&o.given);
-    rws_asked_close(&o.asked);
+    if (status == RWS_OK && o.pictures.n) status = rws__gallery_draw(&o.pictures, NULL, o.out, err);
+    rws__gallery_release(&o.pictures);
+    rws__given_list_release(&o.given);
+    rws__asked_close(&o.asked);
     return status;
 }
 

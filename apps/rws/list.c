@@ -44,8 +44,8 @@ static void add_settings(json_t *list, const rws_setting *s)
     for (; s && s->name; s++) {
         const bool text = s->min == 0 && s->max == 0;
         json_t    *o =
-            json_pack("{s:o,s:o,s:o}", "name", rws_report_string(s->name), "default",
-                      rws_report_string(text_or_empty(s->value)), "help", rws_report_string(text_or_empty(s->help)));
+            json_pack("{s:o,s:o,s:o}", "name", rws__report_string(s->name), "default",
+                      rws__report_string(text_or_empty(s->value)), "help", rws__report_string(text_or_empty(s->help)));
         if (!text) json_object_set_new(o, "min", json_real(s->min));
         if (!text) json_object_set_new(o, "max", json_real(s->max));
         json_array_append_new(list, o);
@@ -61,13 +61,13 @@ static json_t *json_settings(const rws_setting *s)
 
 static json_t *json_entry(const char *kind, const char *name, const char *help)
 {
-    return json_pack("{s:s,s:o,s:o}", "kind", kind, "name", rws_report_string(name), "help",
-                     rws_report_string(text_or_empty(help)));
+    return json_pack("{s:s,s:o,s:o}", "kind", kind, "name", rws__report_string(name), "help",
+                     rws__report_string(text_or_empty(help)));
 }
 
 static json_t *json_named(const char *name, const char *help)
 {
-    return json_pack("{s:o,s:o}", "name", rws_report_string(name), "help", rws_report_string(text_or_empty(help)));
+    return json_pack("{s:o,s:o}", "name", rws__report_string(name), "help", rws__report_string(text_or_empty(help)));
 }
 
 static void json_model(const rws_model *m)
@@ -81,9 +81,9 @@ static void json_model(const rws_model *m)
         json_array_append_new(snapshots, json_named(k->name, k->help));
     json_object_set_new(o, "snapshots", snapshots);
     json_t *settings = json_settings(m->settings);
-    add_settings(settings, rws_run_settings(m));
+    add_settings(settings, rws__run_settings(m));
     json_object_set_new(o, "settings", settings);
-    rws_report_json(o);
+    rws__report_json(o);
 }
 
 static void json_method(const rws_method_info *e)
@@ -91,7 +91,7 @@ static void json_method(const rws_method_info *e)
     json_t *o = json_entry("method", e->name, e->help);
     json_object_set_new(o, "min_particles", json_integer(e->min_particles));
     json_object_set_new(o, "settings", json_settings(e->settings));
-    rws_report_json(o);
+    rws__report_json(o);
 }
 
 /* ---- as text */
@@ -114,7 +114,7 @@ static void print_model(const rws_model *m)
     for (const rws_metric *k = m->metrics; k && k->name; k++)
         printf("      %-16s %s\n", k->name, text_or_empty(k->help));
     print_settings(m->settings);
-    print_settings(rws_run_settings(m));
+    print_settings(rws__run_settings(m));
 }
 
 static void print_method(const rws_method_info *e)
@@ -129,16 +129,16 @@ static rws_status list_settings(const list_options *o, rws_error *err)
 {
     const rws_model *m;
     void            *library;
-    RWS_TRY(rws_model_load(&(rws_config){.model = o->model}, NULL, &m, &library, err));
+    RWS_TRY(rws__model_load(&(rws_config){.model = o->model}, NULL, &m, &library, err));
     (o->json ? json_model : print_model)(m);
-    rws_model_unload(library);
+    rws__model_unload(library);
     return RWS_OK;
 }
 
 /* One line, or one object, for an entry that has a name and a help text. */
 static void entry(const char *kind, const char *name, const char *help, int width, bool json)
 {
-    if (json) rws_report_json(json_entry(kind, name, help));
+    if (json) rws__report_json(json_entry(kind, name, help));
     else printf("  %-*s %s\n", width, name, text_or_empty(help));
 }
 
@@ -194,20 +194,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             o->model = arg;
             return 0;
         }
-        if (o->what) return rws_arguments_extra(state, arg);
+        if (o->what) return rws__arguments_extra(state, arg);
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
             if (strcmp(kinds[i].name, arg) == 0) o->what = kinds[i].what;
         if (o->what) return 0;
-        if (!rws_model_is_path(arg))
-            return rws_arguments_fail(
+        if (!rws__model_is_path(arg))
+            return rws__arguments_fail(
                 state,
                 "rws lists models, methods, optimisers, distributions, layers, functions and settings, not \"%s\".",
-                rws_quote_short(arg).text);
+                rws__quote_short(arg).text);
         o->what = SETTINGS;
         o->model = arg;
         return 0;
     case ARGP_KEY_END:
-        return o->what == SETTINGS && !o->model ? rws_arguments_fail(state, "Settings of which model?") : 0;
+        return o->what == SETTINGS && !o->model ? rws__arguments_fail(state, "Settings of which model?") : 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -224,7 +224,7 @@ static const struct argp argp = {
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     list_options o = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws list", argc, argv, 0, &o, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws list", argc, argv, 0, &o, err));
     if (o.what == SETTINGS) return list_settings(&o, err);
     list_tables(o.what ? o.what : ALL, o.json);
     return RWS_OK;

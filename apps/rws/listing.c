@@ -14,10 +14,10 @@ struct rws_listing {
     char **cells; /* headings first, row by row */
 };
 
-rws_listing *rws_listing_new(void)
+rws_listing *rws__listing_new(void)
 {
     rws_listing *t = calloc(1, sizeof *t);
-    rws_need_memory(t != NULL, "a table");
+    rws__need_memory(t != NULL, "a table");
     return t;
 }
 
@@ -26,13 +26,13 @@ static void add(rws_listing *t, const char *format, va_list args)
     if (t->n_cells == t->capacity) {
         t->capacity = 2 * t->capacity + 64;
         t->cells = realloc(t->cells, (size_t)t->capacity * sizeof *t->cells);
-        rws_need_memory(t->cells != NULL, "a table");
+        rws__need_memory(t->cells != NULL, "a table");
     }
-    rws_need_memory(vasprintf(&t->cells[t->n_cells], format, args) >= 0, "a table");
-    rws_report_tame(t->cells[t->n_cells++]);
+    rws__need_memory(vasprintf(&t->cells[t->n_cells], format, args) >= 0, "a table");
+    rws__report_tame(t->cells[t->n_cells++]);
 }
 
-void rws_listing_cell(rws_listing *t, const char *format, ...)
+void rws__listing_cell(rws_listing *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -40,19 +40,19 @@ void rws_listing_cell(rws_listing *t, const char *format, ...)
     va_end(args);
 }
 
-void rws_listing_column(rws_listing *t, const char *heading, int right)
+void rws__listing_column(rws_listing *t, const char *heading, int right)
 {
     RWS_CHECK(t->n_columns == t->n_cells);
     t->right = realloc(t->right, (size_t)(t->n_columns + 1) * sizeof *t->right);
-    rws_need_memory(t->right != NULL, "a table");
+    rws__need_memory(t->right != NULL, "a table");
     t->right[t->n_columns++] = right;
-    rws_listing_cell(t, "%s", heading);
+    rws__listing_cell(t, "%s", heading);
 }
 
-void rws_listing_number(rws_listing *t, double value)
+void rws__listing_number(rws_listing *t, double value)
 {
-    if (isnan(value)) rws_listing_cell(t, "%s", "-");
-    else rws_listing_cell(t, "%.4g", value);
+    if (isnan(value)) rws__listing_cell(t, "%s", "-");
+    else rws__listing_cell(t, "%.4g", value);
 }
 
 /* The number of characters; a character of UTF-8 may have several bytes. */
@@ -63,10 +63,10 @@ static int width_of(const char *text)
     return n;
 }
 
-void rws_listing_print(rws_listing *t)
+void rws__listing_print(rws_listing *t)
 {
     int *width = calloc((size_t)t->n_columns + 1, sizeof *width);
-    rws_need_memory(width != NULL, "a table");
+    rws__need_memory(width != NULL, "a table");
     for (int i = 0; i < t->n_cells; i++) {
         const int w = width_of(t->cells[i]), c = i % t->n_columns;
         if (w > width[c]) width[c] = w;

@@ -7,18 +7,18 @@
 
 typedef struct rws_listing rws_listing;
 
-rws_listing *rws_listing_new(void);
+rws_listing *rws__listing_new(void);
 
 /* A column, with its heading; `right` for numbers. All columns come before all cells. */
-void rws_listing_column(rws_listing *t, const char *heading, int right);
+void rws__listing_column(rws_listing *t, const char *heading, int right);
 
 /* The next cell of the present row, which ends after its last column. */
-void rws_listing_cell(rws_listing *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rws__listing_cell(rws_listing *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A number with a few digits; "-" for a NaN. */
-void rws_listing_number(rws_listing *t, double value);
+void rws__listing_number(rws_listing *t, double value);
 
 /* Prints it and frees it. */
-void rws_listing_print(rws_listing *t);
+void rws__listing_print(rws_listing *t);
 
 #endif

@@ -35,13 +35,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     top_options *o = state->input;
     switch (key) {
-    case 'V': puts("rws " RWS_VERSION_STRING); rws_arguments_leave();
+    case 'V': puts("rws " RWS_VERSION_STRING); rws__arguments_leave();
     case ARGP_KEY_ARG:
         (void)arg;
         o->at = state->next - 1;
         state->next = state->argc; /* the rest is the command's */
         return 0;
-    case ARGP_KEY_END: return o->at ? 0 : rws_arguments_fail(state, "Which command? See rws --help.");
+    case ARGP_KEY_END: return o->at ? 0 : rws__arguments_fail(state, "Which command? See rws --help.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -58,7 +58,7 @@ static void list_commands(FILE *stream)
 static char *help_filter(int key, const char *text, void *input)
 {
     (void)input;
-    return rws_arguments_below(key, text, list_commands);
+    return rws__arguments_below(key, text, list_commands);
 }
 
 static const rws_command *find(const char *name)
@@ -79,15 +79,15 @@ static const struct argp argp = {
 static rws_status dispatch(int argc, char **argv, rws_error *err)
 {
     top_options      o = {0};
-    const rws_status status = rws_arguments_parse(&argp, "rws", argc, argv, ARGP_IN_ORDER, &o, err);
+    const rws_status status = rws__arguments_parse(&argp, "rws", argc, argv, ARGP_IN_ORDER, &o, err);
     if (status != RWS_OK) return status;
     const rws_command *command = find(argv[o.at]);
     if (!command)
         return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.",
-                        rws_quote_short(argv[o.at]).text);
-    if (!command->ranks && rws_comm_started() > 1)
+                        rws__quote_short(argv[o.at]).text);
+    if (!command->ranks && rws__comm_started() > 1)
         return rws_fail(err, RWS_BAD_INPUT, "rws %s works alone, not as %d ranks: start it without mpirun or srun.",
-                        command->name, rws_comm_started());
+                        command->name, rws__comm_started());
     return command->run(argc - o.at, argv + o.at, err);
 }
 
@@ -95,18 +95,18 @@ static const char *hint = ""; /* what follows the message about a rank that is g
 
 static void tell_loss(const char *message)
 {
-    rws_complain("%s%s", message, hint);
+    rws__complain("%s%s", message, hint);
 }
 
-rws_status rws_command_join(const char *hint_of_loss, rws_error *err)
+rws_status rws__command_join(const char *hint_of_loss, rws_error *err)
 {
     hint = hint_of_loss;
-    rws_comm_on_loss(tell_loss);
+    rws__comm_on_loss(tell_loss);
     RWS_TRY(rws_ranks_open(err));
     rws_status status = RWS_OK;
     if (rws_rank() > 0 && !freopen("/dev/null", "w", stdout))
         status = rws_fail(err, RWS_BAD_INPUT, "/dev/null cannot be opened: %s.", strerror(errno));
-    return rws_comm_agree(rws_comm_world(), status, err);
+    return rws__comm_agree(rws__comm_world(), status, err);
 }
 
 static int exit_status(rws_status status)
@@ -124,8 +124,8 @@ static int exit_status(rws_status status)
 /* The message about a rank that is gone was printed when the loss was noticed. */
 static void tell(const char *message)
 {
-    const int rank = rws_n_ranks() > 1 ? rws_rank() : rws_comm_started() > 1 ? rws_comm_started_as() : 0;
-    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", message);
+    const int rank = rws_n_ranks() > 1 ? rws_rank() : rws__comm_started() > 1 ? rws__comm_started_as() : 0;
+    if (rank == 0 && rws_rank_lost() < 0) rws__complain("%s", message);
 }
 
 /* Exported: where the program is installed for any processor it is a shared library (lib/levels). */
@@ -134,10 +134,10 @@ __attribute__((visibility("default"))) int main(int argc, char **argv)
     rws_error err = {{0}};
     /* A caller that ignores the ends of its children hands this down, and then no child has an exit status. */
     signal(SIGCHLD, SIG_DFL);
-    rws_crash_explain();
-    rws_report_prepare();
+    rws__crash_explain();
+    rws__report_prepare();
     rws_status status = dispatch(argc, argv, &err);
-    if (status == RWS_OK) status = rws_arguments_flush(&err);
+    if (status == RWS_OK) status = rws__arguments_flush(&err);
     if (status != RWS_OK) tell(err.text);
     if (rws_rank_lost() >= 0) { /* MPI cannot be ended in order without that rank */
         fflush(NULL);

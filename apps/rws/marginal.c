@@ -22,7 +22,7 @@ static void print_moments(const rws_marginal *m)
 {
     char one[32], two[32];
     for (int d = 0; d < m->dim; d++)
-        printf("   mean %s, sd %s", rws_report_number(m->mean[d], one), rws_report_number(m->sd[d], two));
+        printf("   mean %s, sd %s", rws__report_number(m->mean[d], one), rws__report_number(m->sd[d], two));
 }
 
 /* The sizes of a site at one visit, each in a line. */
@@ -42,13 +42,13 @@ static void print_site(const rws_marginal *list, int n)
     }
 }
 
-void rws_marginals_print(const rws_answers *a)
+void rws__marginals_print(const rws_answers *a)
 {
     rws_marginals *m;
     rws_error      err;
     bool           any = false;
     int            from = 0;
-    rws_need_memory(rws_marginals_new(a, INT_MAX, &m, &err) == RWS_OK, "the choices of particles");
+    rws__need_memory(rws_marginals_new(a, INT_MAX, &m, &err) == RWS_OK, "the choices of particles");
     while (from < m->n && m->list[from].report) from++; /* answers have shown them */
     for (int i = from; i < m->n; i++) any = any || m->list[i].posterior > 0;
     if (any) putchar('\n');

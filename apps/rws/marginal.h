@@ -9,6 +9,6 @@
 
 /* Prints a line for each choice: site:visit, or the site alone for visit 0. Values with a probability below 0.0005 are left
  * out. The question must have asked for particles. */
-void rws_marginals_print(const rws_answers *a);
+void rws__marginals_print(const rws_answers *a);
 
 #endif

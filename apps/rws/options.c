@@ -150,7 +150,7 @@ static const char *read_text(const field *f, const rws_config *c)
 
 /* ---- parsing */
 
-int rws_options_cores(void)
+int rws__options_cores(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -165,13 +165,13 @@ static error_t parse_field(const field *f, char *text, rws_options *o, struct ar
     error_t  error = 0;
     switch (f->kind) {
     case INT:
-        error = rws_arguments_count(state, name, text, f->min, f->max, &count);
+        error = rws__arguments_count(state, name, text, f->min, f->max, &count);
         *(int *)at = (int)count;
         return error;
-    case COUNT: return rws_arguments_count(state, name, text, f->min, f->max, (uint64_t *)at);
-    case REAL: return rws_arguments_real(state, name, text, 0, 1e6, (double *)at);
+    case COUNT: return rws__arguments_count(state, name, text, f->min, f->max, (uint64_t *)at);
+    case REAL: return rws__arguments_real(state, name, text, 0, 1e6, (double *)at);
     case TEXT:
-        if (!text[0]) return rws_arguments_fail(state, "%s needs a value.", name);
+        if (!text[0]) return rws__arguments_fail(state, "%s needs a value.", name);
         *(const char **)at = text;
         return 0;
     case FLAG: *(bool *)at = true; return 0;
@@ -183,25 +183,25 @@ static error_t parse_set(char *text, rws_config *c, const struct argp_state *sta
 {
     const int most = sizeof c->set / sizeof *c->set;
     if (text[0] == '=' || !strchr(text, '='))
-        return rws_arguments_fail(state, "--set takes name=value, not \"%s\".", rws_quote_short(text).text);
-    if (c->n_set == most) return rws_arguments_fail(state, "--set can be given %d times at most.", most);
+        return rws__arguments_fail(state, "--set takes name=value, not \"%s\".", rws__quote_short(text).text);
+    if (c->n_set == most) return rws__arguments_fail(state, "--set can be given %d times at most.", most);
     c->set[c->n_set++] = text;
     return 0;
 }
 
 static error_t parse_data(const char *text, rws_options *o, const struct argp_state *state)
 {
-    if (o->data[0]) return rws_arguments_fail(state, "--data can be given once only.");
+    if (o->data[0]) return rws__arguments_fail(state, "--data can be given once only.");
     if ((size_t)snprintf(o->data, sizeof o->data, "data=%s", text) >= sizeof o->data || !text[0])
-        return rws_arguments_fail(state, "--data needs the name of a file.");
+        return rws__arguments_fail(state, "--data needs the name of a file.");
     return parse_set(o->data, &o->config, state);
 }
 
 static error_t parse_given(const char *text, rws_options *o, const struct argp_state *state)
 {
-    if (o->given_file[0]) return rws_arguments_fail(state, "--given can be given once only.");
+    if (o->given_file[0]) return rws__arguments_fail(state, "--given can be given once only.");
     if ((size_t)snprintf(o->given_file, sizeof o->given_file, "given=%s", text) >= sizeof o->given_file || !text[0])
-        return rws_arguments_fail(state, "--given needs the name of a file.");
+        return rws__arguments_fail(state, "--given needs the name of a file.");
     return parse_set(o->given_file, &o->config, state);
 }
 
@@ -216,19 +216,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_CHANGED: o->config.changed = true; return 0;
-    case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->config.limits);
+    case KEY_LIMIT: return rws__arguments_limit(state, arg, &o->config.limits);
     case KEY_JSON: o->json = true; return 0;
-    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
+    case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);
     case ARGP_KEY_ARG:
-        if (o->config.model) return rws_arguments_extra(state, arg);
+        if (o->config.model) return rws__arguments_extra(state, arg);
         o->config.model = arg;
         return 0;
     case ARGP_KEY_END:
-        if (o->resume && !o->out) return rws_arguments_fail(state, "--resume needs --out, the folder of the run.");
+        if (o->resume && !o->out) return rws__arguments_fail(state, "--resume needs --out, the folder of the run.");
         if (o->model && !o->resume)
-            return rws_arguments_fail(state, "--model goes with --resume; a new run has its MODEL as an argument.");
-        if (o->config.changed && !o->resume) return rws_arguments_fail(state, "--changed goes with --resume.");
-        if (!o->config.model && !o->resume) return rws_arguments_fail(state, "Which model? `rws list` shows them.");
+            return rws__arguments_fail(state, "--model goes with --resume; a new run has its MODEL as an argument.");
+        if (o->config.changed && !o->resume) return rws__arguments_fail(state, "--changed goes with --resume.");
+        if (!o->config.model && !o->resume) return rws__arguments_fail(state, "Which model? `rws list` shows them.");
         return 0;
     default: {
         const field *f = find_field(key);
@@ -247,12 +247,12 @@ static char *help_filter(int key, const char *text, void *input)
     rws_method_info    method;
     rws_optimiser_info optimiser;
     rws_text           names;
-    FILE              *stream = rws_text_open(&names);
+    FILE              *stream = rws__text_open(&names);
     if (!stream) return (char *)text;
     fputs(text, stream);
     for (int i = 0; of_methods ? rws_method_at(i, &method) : rws_optimiser_at(i, &optimiser); i++)
         fprintf(stream, "%s%s", i ? ", " : "", of_methods ? method.name : optimiser.name);
-    char *out = rws_text_end(&names);
+    char *out = rws__text_end(&names);
     return out ? out : (char *)text;
 }
 
@@ -276,7 +276,7 @@ static const char *option_at(const char *text, size_t *length)
     return NULL;
 }
 
-void rws_options_spell(const char *text, char *out, size_t size)
+void rws__options_spell(const char *text, char *out, size_t size)
 {
     size_t n = 0, length;
     while (*text && n + 1 < size) {
@@ -298,31 +298,31 @@ static int place_of(const char *name)
     return -1;
 }
 
-bool rws_options_given(const rws_options *o, const char *name)
+bool rws__options_given(const rws_options *o, const char *name)
 {
     return o->given >> place_of(name) & 1;
 }
 
-bool rws_options_take(rws_options *o, const char *name)
+bool rws__options_take(rws_options *o, const char *name)
 {
-    const bool given = rws_options_given(o, name);
+    const bool given = rws__options_given(o, name);
     if (given) o->given ^= UINT64_C(1) << place_of(name);
     return given;
 }
 
 static int threads_of(int threads)
 {
-    return threads ? threads : rws_options_cores();
+    return threads ? threads : rws__options_cores();
 }
 
-void rws_options_fill(rws_options *o)
+void rws__options_fill(rws_options *o)
 {
     if (!o->config.method) o->config.method = "ww";
-    if (!rws_options_given(o, "seed")) o->config.seed = 1;
-    o->config.threads = rws_options_given(o, "threads") ? threads_of(o->config.threads) : 1;
+    if (!rws__options_given(o, "seed")) o->config.seed = 1;
+    o->config.threads = rws__options_given(o, "threads") ? threads_of(o->config.threads) : 1;
 }
 
-rws_options rws_options_of(const rws_config *config)
+rws_options rws__options_of(const rws_config *config)
 {
     rws_options o = {.config = *config};
     for (int i = 0; i < N_FIELDS; i++) {
@@ -342,22 +342,22 @@ static rws_status compare(const field *f, const rws_config *given, const rws_con
         const char *a = read_text(f, given), *b = read_text(f, run);
         if (strcmp(a, b) == 0) return RWS_OK;
         return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", f->name,
-                        rws_quote_short(a).text, rws_quote_short(folder).text, rws_quote_short(b).text);
+                        rws__quote_short(a).text, rws__quote_short(folder).text, rws__quote_short(b).text);
     }
     if (f->kind == REAL) {
         const double a = *(const double *)((const char *)given + f->place);
         const double b = *(const double *)((const char *)run + f->place);
         if (a == b) return RWS_OK;
         return rws_fail(err, RWS_BAD_INPUT, "--%s %g contradicts the run in %s, which has %g.", f->name, a,
-                        rws_quote_short(folder).text, b);
+                        rws__quote_short(folder).text, b);
     }
     const uint64_t a = read_count(f, given), b = read_count(f, run);
     if (a == b) return RWS_OK;
     if (f->kind == FLAG)
         return rws_fail(err, RWS_BAD_INPUT, "--%s contradicts the run in %s, which is without.", f->name,
-                        rws_quote_short(folder).text);
+                        rws__quote_short(folder).text);
     return rws_fail(err, RWS_BAD_INPUT, "--%s %" PRIu64 " contradicts the run in %s, which has %" PRIu64 ".", f->name,
-                    a, rws_quote_short(folder).text, b);
+                    a, rws__quote_short(folder).text, b);
 }
 
 /* A number, or a path, may be written in several ways. */
@@ -380,33 +380,33 @@ static rws_status compare_set(const char *text, const rws_config *run, const cha
         if (strncmp(run->set[i], text, n) != 0) continue;
         if (same_value(text + n, run->set[i] + n)) return RWS_OK;
         return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has %s.",
-                        rws_quote_short(text).text, rws_quote_short(folder).text, rws_quote_short(run->set[i]).text);
+                        rws__quote_short(text).text, rws__quote_short(folder).text, rws__quote_short(run->set[i]).text);
     }
     return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has no such setting.",
-                    rws_quote_short(text).text, rws_quote_short(folder).text);
+                    rws__quote_short(text).text, rws__quote_short(folder).text);
 }
 
-const char *rws_options_model(const rws_options *o)
+const char *rws__options_model(const rws_options *o)
 {
     return o->model ? o->model : o->config.model;
 }
 
-rws_status rws_options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
-                              rws_config *out, rws_error *err)
+rws_status rws__options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
+                               rws_config *out, rws_error *err)
 {
     const char *model = o->config.model, *has = recorded->model, *folder = recorded->folder;
-    if (model && !(rws_model_is_path(model) ? same_value(model, has) : strcmp(model, has) == 0))
+    if (model && !(rws__model_is_path(model) ? same_value(model, has) : strcmp(model, has) == 0))
         return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.",
-                        rws_quote_short(model).text, rws_quote_short(folder).text, rws_quote_short(has).text);
+                        rws__quote_short(model).text, rws__quote_short(folder).text, rws__quote_short(has).text);
     for (int i = 0; i < N_FIELDS; i++)
         if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
     for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));
     *out = *run;
-    if (rws_options_model(o)) out->model = rws_options_model(o);
+    if (rws__options_model(o)) out->model = rws__options_model(o);
     out->changed = o->config.changed;
     out->limits = o->config.limits;
-    if (rws_options_given(o, "threads")) out->threads = threads_of(o->config.threads);
-    if (rws_options_given(o, "iterations")) out->iterations = o->config.iterations;
-    if (rws_options_given(o, "lr")) out->lr = o->config.lr;
+    if (rws__options_given(o, "threads")) out->threads = threads_of(o->config.threads);
+    if (rws__options_given(o, "iterations")) out->iterations = o->config.iterations;
+    if (rws__options_given(o, "lr")) out->lr = o->config.lr;
     return RWS_OK;
 }

@@ -26,32 +26,32 @@ typedef struct {
 extern const struct argp rws_options_argp;
 
 /* Whether the option of that name was given: "iterations". */
-bool rws_options_given(const rws_options *o, const char *name);
+bool rws__options_given(const rws_options *o, const char *name);
 
 /* The same; afterwards the option counts as not given. */
-bool rws_options_take(rws_options *o, const char *name);
+bool rws__options_take(rws_options *o, const char *name);
 
 /* Fills options that were not given with the program's own defaults; those that depend on the model stay 0. */
-void rws_options_fill(rws_options *o);
+void rws__options_fill(rws_options *o);
 
 /* Options that give all that a configuration does not leave to defaults, which are 0 or NULL. */
-rws_options rws_options_of(const rws_config *config);
+rws_options rws__options_of(const rws_config *config);
 
 /* The model that the user has named: by --model, or as MODEL; NULL: none. */
-const char *rws_options_model(const rws_options *o);
+const char *rws__options_model(const rws_options *o);
 
 /* The configuration with which a run goes on: its own (`run`, whose folder is
  * recorded->folder), with the model, threads, iterations and rates that
  * were given. Any other option that was given must agree with the run: if not, RWS_BAD_INPUT with a sentence that names
  * it. */
-rws_status rws_options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
-                              rws_config *out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
+                               rws_config *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* Copies a message of the library, which names members of rws_config in backquotes: "`n_test` must be …" becomes
  * "--eval-data must be …". A text that does not fit is cut. */
-void rws_options_spell(const char *text, char *out, size_t size);
+void rws__options_spell(const char *text, char *out, size_t size);
 
 /* The number of cores that this program may use. */
-int rws_options_cores(void);
+int rws__options_cores(void);
 
 #endif

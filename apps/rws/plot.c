@@ -60,7 +60,7 @@ static rws_status find_bundles(plot *p, rws_error *err)
     const char *const        leave[] = {p->o->x, over_training(p->o) ? "iterations" : p->o->x, p->panel_key, NULL};
     const rws_bundle_options options = {
         .leave = leave, .most = MAX_CURVES, .advice = "--where, such as --where method=ww"};
-    return rws_bundles_make(p->runs, p->results->n, &options, &p->bundles, err);
+    return rws__bundles_make(p->runs, p->results->n, &options, &p->bundles, err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -73,10 +73,10 @@ static rws_status find_panels(plot *p, rws_error *err)
     const char *wanted = p->o->panels ? p->o->panels : "particles";
     p->n_panels = 1;
     if (strcmp(wanted, "none") == 0 || strcmp(wanted, p->o->x) == 0) return RWS_OK;
-    const bool differs = rws_bundle_differs(p->runs, p->results->n, wanted);
+    const bool differs = rws__bundle_differs(p->runs, p->results->n, wanted);
     if (!differs && p->o->panels && !rws_result_get(&p->results->runs[0], wanted))
         return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
-                        rws_quote_short(wanted).text);
+                        rws__quote_short(wanted).text);
     if (!differs) return RWS_OK;
     p->panel_key = wanted;
     p->n_panels = 0;
@@ -89,7 +89,7 @@ static rws_status find_panels(plot *p, rws_error *err)
             return rws_fail(err, RWS_BAD_INPUT,
                             "\"%s\" has more than %d values, and each would be a panel: choose some with --where, draw "
                             "one panel with --panels none, or make it the x axis with -x %s.",
-                            rws_quote_short(wanted).text, MAX_PANELS, rws_quote_short(wanted).text);
+                            rws__quote_short(wanted).text, MAX_PANELS, rws__quote_short(wanted).text);
         p->panels[p->n_panels++] = value;
     }
     qsort(p->panels, (size_t)p->n_panels, sizeof *p->panels, by_number);
@@ -125,7 +125,7 @@ static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **
     rws_gathered_between(g, o->from, INFINITY);
     if (g->n == 0) return status;
     rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
-    *curve = rws_gathered_curve(g, p->bundles.list[l].method);
+    *curve = rws__gathered_curve(g, p->bundles.list[l].method);
     curve->label = p->bundles.list[l].label;
     curve->shade = p->bundles.list[l].shade;
     for (int i = 0; i < g->n; i++) *least = fmin(*least, g->median[i]), *most = fmax(*most, g->median[i]);
@@ -147,7 +147,7 @@ static rws_status gather(plot *p, rws_error *err)
             status = rws_fail(err, RWS_BAD_INPUT, "Nothing was measured from --from %g on.", o->from);
         if (status == RWS_OK && o->scale == KEY_LOG && most > -INFINITY && !(most > 0))
             status = rws_fail(err, RWS_BAD_INPUT, "No value of %s is above 0, and --log shows no others: leave it out.",
-                              rws_quote_short(o->metrics[m]).text);
+                              rws__quote_short(o->metrics[m]).text);
         snprintf(p->captions[m], sizeof p->captions[m], "%s", o->metrics[m]);
         for (char *c = p->captions[m]; *c; c++)
             if (*c == '_') *c = ' ';
@@ -202,7 +202,7 @@ static rws_status draw_file(const plot *p, rws_error *err)
                              .x = x,
                              .y = y,
                              .width = p->n_panels == 1 ? 330 : 0};
-    return rws_chart_draw(&chart, p->o->out, err);
+    return rws__chart_draw(&chart, p->o->out, err);
 }
 
 static rws_status draw_terminal(const plot *p, rws_error *err)
@@ -224,9 +224,9 @@ static rws_status draw_terminal(const plot *p, rws_error *err)
                                     .y = y_axis(p, m),
                                     .width = width < 120 ? width : 120,
                                     .height = height < 24 ? height : 24,
-                                    .unicode = rws_screen_unicode(),
+                                    .unicode = rws__screen_unicode(),
                                     .colour = terminal};
-            RWS_TRY(rws_terminal_draw(&t, stdout, err));
+            RWS_TRY(rws__terminal_draw(&t, stdout, err));
         }
     }
     return RWS_OK;
@@ -252,10 +252,10 @@ static error_t parse_metrics(char *text, plot_options *o, const struct argp_stat
 {
     for (char *rest = NULL, *part = strtok_r(text, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
         if (o->n_metrics == MAX_METRICS)
-            return rws_arguments_fail(state, "At most %d metrics can be drawn at once.", MAX_METRICS);
+            return rws__arguments_fail(state, "At most %d metrics can be drawn at once.", MAX_METRICS);
         o->metrics[o->n_metrics++] = part;
     }
-    return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");
+    return o->n_metrics ? 0 : rws__arguments_fail(state, "Which metric? `rws runs` shows them.");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -265,18 +265,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
     case 'o': o->out = arg; return 0;
     case 'x': o->x = arg; return 0;
-    case KEY_FROM: return rws_arguments_real(state, "--from", arg, 0, 1e15, &o->from);
+    case KEY_FROM: return rws__arguments_real(state, "--from", arg, 0, 1e15, &o->from);
     case KEY_PANELS: o->panels = arg; return 0;
     case KEY_LOG:
     case KEY_LINEAR:
-        if (o->scale && o->scale != key) return rws_arguments_fail(state, "--log and --linear do not go together.");
+        if (o->scale && o->scale != key) return rws__arguments_fail(state, "--log and --linear do not go together.");
         o->scale = key;
         return 0;
     case KEY_TITLE: o->title = arg; return 0;
     case ARGP_KEY_ARG:
         if (o->n_metrics) return ARGP_ERR_UNKNOWN; /* a path */
         return parse_metrics(arg, o, state);
-    case ARGP_KEY_END: return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");
+    case ARGP_KEY_END: return o->n_metrics ? 0 : rws__arguments_fail(state, "Which metric? `rws runs` shows them.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -292,7 +292,7 @@ static const struct argp argp = {
 
 static rws_status check_metrics(const plot_options *o, const rws_results *r, rws_error *err)
 {
-    for (int m = 0; m < o->n_metrics; m++) RWS_TRY(rws_select_check_metric(r, o->metrics[m], err));
+    for (int m = 0; m < o->n_metrics; m++) RWS_TRY(rws__select_check_metric(r, o->metrics[m], err));
     return RWS_OK;
 }
 
@@ -309,8 +309,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     plot_options o = {.x = "iteration"};
     rws_results *results;
-    RWS_TRY(rws_arguments_parse(&argp, "rws plot", argc, argv, 0, &o, err));
-    RWS_TRY(rws_select_read(&o.select, &results, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws plot", argc, argv, 0, &o, err));
+    RWS_TRY(rws__select_read(&o.select, &results, err));
     plot *p = calloc(1, sizeof *p);
     if (p) p->runs = calloc((size_t)results->n + 1, sizeof *p->runs);
     if (!p || !p->runs) {
@@ -324,7 +324,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     const rws_status status = draw(p, err);
     rws_gathered    *all = &p->gathered[0][0][0];
     for (size_t i = 0; i < sizeof p->gathered / sizeof *all; i++) rws_gathered_release(&all[i]);
-    rws_bundles_release(&p->bundles);
+    rws__bundles_release(&p->bundles);
     free(p->runs);
     free(p);
     rws_results_free(results);

@@ -20,14 +20,14 @@ struct rws_probes {
     double seconds;
 };
 
-rws_probes *rws_probes_new(void)
+rws_probes *rws__probes_new(void)
 {
     rws_probes *p = calloc(1, sizeof *p);
-    rws_need_memory(p != NULL, "the times of runs");
+    rws__need_memory(p != NULL, "the times of runs");
     return p;
 }
 
-void rws_probes_free(rws_probes *p)
+void rws__probes_free(rws_probes *p)
 {
     if (!p) return;
     for (int i = 0; i < p->n; i++) free(p->kinds[i].name);
@@ -35,7 +35,7 @@ void rws_probes_free(rws_probes *p)
     free(p);
 }
 
-int rws_probes_count(const rws_probes *p, double *seconds)
+int rws__probes_count(const rws_probes *p, double *seconds)
 {
     *seconds = p->seconds;
     return p->n;
@@ -46,9 +46,9 @@ static rws_status time_iterations(rws_trainer *t, double *each, rws_error *err)
 {
     uint64_t n = 0;
     RWS_TRY(rws_trainer_step(t, err));
-    const double start = rws_clock_now();
+    const double start = rws__clock_now();
     double       now = start;
-    for (; n == 0 || now - start < LEAST; n++, now = rws_clock_now()) RWS_TRY(rws_trainer_step(t, err));
+    for (; n == 0 || now - start < LEAST; n++, now = rws__clock_now()) RWS_TRY(rws_trainer_step(t, err));
     *each = (now - start) / (double)n;
     return RWS_OK;
 }
@@ -57,37 +57,37 @@ static rws_status measure(const rws_sweep_run *run, rws_cost *out, rws_error *er
 {
     rws_trainer *t;
     rws_measures measures;
-    const double start = rws_clock_now();
+    const double start = rws__clock_now();
     RWS_TRY(rws_trainer_new(&run->config, NULL, &t, err));
-    out->setup = rws_clock_now() - start;
+    out->setup = rws__clock_now() - start;
     rws_status   status = time_iterations(t, &out->iteration, err);
-    const double before = rws_clock_now();
+    const double before = rws__clock_now();
     if (status == RWS_OK) status = rws_trainer_evaluate(t, &measures, err);
-    out->evaluation = rws_clock_now() - before;
+    out->evaluation = rws__clock_now() - before;
     const rws_config *c = rws_trainer_config(t);
     out->final = out->evaluation / c->n_test * run->final_particles / c->eval_particles;
     rws_trainer_free(t);
     return status;
 }
 
-rws_status rws_probe(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err)
+rws_status rws__probe(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err)
 {
     rws_probes  *p = context;
     char        *name = rws_sweep_kind(run, RWS_SWEEP_PACE);
-    const double start = rws_clock_now();
+    const double start = rws__clock_now();
     rws_status   status = RWS_OK;
     int          i = 0;
-    rws_need_memory(name != NULL, "the times of runs");
+    rws__need_memory(name != NULL, "the times of runs");
     while (i < p->n && strcmp(p->kinds[i].name, name) != 0) i++;
     if (i == p->n) {
         kind *more = realloc(p->kinds, (size_t)(p->n + 1) * sizeof *more);
-        rws_need_memory(more != NULL, "the times of runs");
+        rws__need_memory(more != NULL, "the times of runs");
         p->kinds = more;
         p->kinds[i] = (kind){.name = name};
         status = measure(run, &p->kinds[i].cost, err);
         if (status == RWS_OK) p->n++;
         else free(name);
-        p->seconds += rws_clock_now() - start;
+        p->seconds += rws__clock_now() - start;
     } else free(name);
     if (status == RWS_OK) *out = p->kinds[i].cost;
     return status;

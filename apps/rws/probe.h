@@ -11,13 +11,13 @@
 
 typedef struct rws_probes rws_probes;
 
-rws_probes *rws_probes_new(void);
-void        rws_probes_free(rws_probes *p);
+rws_probes *rws__probes_new(void);
+void        rws__probes_free(rws_probes *p);
 
 /* An rws_price, whose context is an rws_probes. Fails as the training of the run would. */
-rws_status rws_probe(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err);
+rws_status rws__probe(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err);
 
 /* The number of kinds that were measured, and the seconds that this took. */
-int rws_probes_count(const rws_probes *p, double *seconds);
+int rws__probes_count(const rws_probes *p, double *seconds);
 
 #endif

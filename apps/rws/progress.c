@@ -16,16 +16,16 @@
 
 enum { MIN_BAR = 8, MAX_BAR = 40, WIDEST = 400 };
 
-void rws_progress_init(rws_progress *p, const char *what, uint64_t done, uint64_t total)
+void rws__progress_init(rws_progress *p, const char *what, uint64_t done, uint64_t total)
 {
-    *p = (rws_progress){.what = what, .total = total, .asked_at = rws_clock_now(), .asked_done = done};
+    *p = (rws_progress){.what = what, .total = total, .asked_at = rws__clock_now(), .asked_done = done};
     const char *term = getenv("TERM");
     p->active = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
     if (!p->active) return;
-    p->unicode = rws_screen_unicode();
+    p->unicode = rws__screen_unicode();
 }
 
-void rws_progress_note(rws_progress *p, const char *format, ...)
+void rws__progress_note(rws_progress *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -35,7 +35,7 @@ void rws_progress_note(rws_progress *p, const char *format, ...)
 
 static int terminal_width(void)
 {
-    const int width = rws_screen_columns(STDERR_FILENO);
+    const int width = rws__screen_columns(STDERR_FILENO);
     return width < WIDEST ? width : WIDEST;
 }
 
@@ -53,7 +53,7 @@ static void format_bar(const rws_progress *p, char *out, double share, int width
     strcpy(end, p->unicode ? "▏" : "]");
 }
 
-void rws_progress_time(char *out, size_t size, double seconds)
+void rws__progress_time(char *out, size_t size, double seconds)
 {
     const double minutes = floor(seconds / 60), hours = floor(minutes / 60);
     if (!(seconds >= 0) || hours > 9999) snprintf(out, size, "?");
@@ -69,7 +69,7 @@ static void draw(const rws_progress *p, uint64_t done)
     const int    columns = terminal_width() - 1; /* a character in the last one would wrap the line */
     char         total[24], left[32], speed[40] = "", head[160], tail[320], bar[3 * MAX_BAR + 16] = "", line[1024];
     const int    n_total = snprintf(total, sizeof total, "%" PRIu64, p->total);
-    rws_progress_time(left, sizeof left, p->uneven ? p->left : rate > 0 ? (double)(p->total - done) / rate : NAN);
+    rws__progress_time(left, sizeof left, p->uneven ? p->left : rate > 0 ? (double)(p->total - done) / rate : NAN);
     if (!p->uneven) snprintf(speed, sizeof speed, "%.*f it/s  ", rate >= 100 ? 0 : rate >= 1 ? 1 : 3, rate);
 
     /* If the line is too long, the note is left out first, then the name, then the bar. */
@@ -95,10 +95,10 @@ static bool in_foreground(void)
     return tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-void rws_progress_show(rws_progress *p, uint64_t done)
+void rws__progress_show(rws_progress *p, uint64_t done)
 {
     if (!p->active) return;
-    const double now = rws_clock_now(), passed = now - p->asked_at;
+    const double now = rws__clock_now(), passed = now - p->asked_at;
     if (now - p->drawn_at < REDRAW) return;
     if (passed > 0) {
         const double keep = exp(-passed / MEMORY);
@@ -113,9 +113,9 @@ void rws_progress_show(rws_progress *p, uint64_t done)
     p->drawn_at = now;
 }
 
-void rws_progress_show_share(rws_progress *p, uint64_t done, double share, double left)
+void rws__progress_show_share(rws_progress *p, uint64_t done, double share, double left)
 {
-    const double now = rws_clock_now();
+    const double now = rws__clock_now();
     if (!p->active || now - p->drawn_at < REDRAW || !in_foreground()) return;
     p->uneven = true;
     p->share = share;
@@ -125,7 +125,7 @@ void rws_progress_show_share(rws_progress *p, uint64_t done, double share, doubl
     p->drawn_at = now;
 }
 
-void rws_progress_clear(rws_progress *p)
+void rws__progress_clear(rws_progress *p)
 {
     if (p->drawn) fputs("\r\033[K", stderr);
     p->drawn = false;

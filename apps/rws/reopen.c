@@ -25,19 +25,19 @@ const struct argp rws_reopen_argp = {
     .parser = parse,
 };
 
-rws_status rws_reopen(const char *path, const rws_config *given, rws_config *config, rws_folder **folder,
-                      rws_error *err)
+rws_status rws__reopen(const char *path, const rws_config *given, rws_config *config, rws_folder **folder,
+                       rws_error *err)
 {
-    RWS_TRY(rws_folder_open(path, config, folder, err));
+    RWS_TRY(rws__folder_open(path, config, folder, err));
     if (given->model) config->model = given->model;
     config->changed = given->changed;
     return RWS_OK;
 }
 
-rws_status rws_reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)
+rws_status rws__reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)
 {
-    if (rws_folder_has_checkpoint(folder)) return RWS_OK;
+    if (rws__folder_has_checkpoint(folder)) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
                     "The run in \"%s\" has no checkpoint yet; train it further (--resume), or wait for one.",
-                    rws_quote(path).text);
+                    rws__quote(path).text);
 }

@@ -13,12 +13,12 @@
 extern const struct argp rws_reopen_argp;
 
 /* Opens the folder. The model and `changed` that the user gave take the place of those in *config; given->model, the
- * path of a shared object or NULL, must live as long. The caller closes *folder. Fails like rws_folder_open. */
-rws_status rws_reopen(const char *path, const rws_config *given, rws_config *config, rws_folder **folder,
-                      rws_error *err) __attribute__((warn_unused_result));
+ * path of a shared object or NULL, must live as long. The caller closes *folder. Fails like rws__folder_open. */
+rws_status rws__reopen(const char *path, const rws_config *given, rws_config *config, rws_folder **folder,
+                       rws_error *err) __attribute__((warn_unused_result));
 
 /* RWS_BAD_INPUT if the run has no checkpoint yet. */
-rws_status rws_reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)
+rws_status rws__reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)
     __attribute__((warn_unused_result));
 
 #endif

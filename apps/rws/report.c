@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_report_tame(char *text)
+void rws__report_tame(char *text)
 {
     for (unsigned char *at = (unsigned char *)text; *at; at++) {
         const bool c1 = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F, which terminals obey too */
@@ -25,12 +25,12 @@ static void note(const char *format, va_list args)
 {
     char message[2048], text[2048];
     vsnprintf(message, sizeof message, format, args);
-    rws_options_spell(message, text, sizeof text);
-    rws_report_tame(text);
+    rws__options_spell(message, text, sizeof text);
+    rws__report_tame(text);
     fprintf(stderr, "rws: %s\n", text);
 }
 
-void rws_note(const char *format, ...)
+void rws__note(const char *format, ...)
 {
     va_list args;
     if (rws_rank() > 0) return;
@@ -39,7 +39,7 @@ void rws_note(const char *format, ...)
     va_end(args);
 }
 
-void rws_complain(const char *format, ...)
+void rws__complain(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -47,7 +47,7 @@ void rws_complain(const char *format, ...)
     va_end(args);
 }
 
-bool rws_shell_word(const char *word, char *out, size_t size)
+bool rws__shell_word(const char *word, char *out, size_t size)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+=:,@%-";
     size_t            n = 0;
@@ -63,45 +63,45 @@ bool rws_shell_word(const char *word, char *out, size_t size)
     return !*word;
 }
 
-void rws_without_memory(const char *what)
+void rws__without_memory(const char *what)
 {
     rws_error err;
     rws_no_memory(&err, what);
-    rws_note("%s", err.text);
+    rws__note("%s", err.text);
     exit(1);
 }
 
-json_t *rws_report_real(double value)
+json_t *rws__report_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-json_t *rws_report_string(const char *text)
+json_t *rws__report_string(const char *text)
 {
-    json_t *value = text && rws_utf8_is(text) ? json_string(text) : json_null();
-    rws_need_memory(value != NULL, "a JSON object");
+    json_t *value = text && rws__utf8_is(text) ? json_string(text) : json_null();
+    rws__need_memory(value != NULL, "a JSON object");
     return value;
 }
 
-void rws_report_known(json_t *object, const char *key, double value)
+void rws__report_known(json_t *object, const char *key, double value)
 {
-    if (!isnan(value)) json_object_set_new(object, key, rws_report_real(value));
+    if (!isnan(value)) json_object_set_new(object, key, rws__report_real(value));
 }
 
-json_t *rws_report_value(const char *text)
+json_t *rws__report_value(const char *text)
 {
     char        *end;
     const double value = strtod(text, &end);
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
-    if (end == text || *end || !isfinite(value)) return rws_report_string(text);
+    if (end == text || *end || !isfinite(value)) return rws__report_string(text);
     if (value == floor(value) && fabs(value) < 1e15) return json_integer((json_int_t)value);
     if (text[strspn(text, "-0123456789")]) return json_real(value);
     errno = 0;
     const long long whole = strtoll(text, NULL, 10);
-    return errno ? rws_report_string(text) : json_integer(whole);
+    return errno ? rws__report_string(text) : json_integer(whole);
 }
 
-const char *rws_report_number(double value, char out[static 32])
+const char *rws__report_number(double value, char out[static 32])
 {
     if (isnan(value)) return strcpy(out, "-");
     snprintf(out, 32, "%.6g", value);
@@ -118,33 +118,33 @@ static void *allocate(size_t size)
     return block;
 }
 
-void rws_report_prepare(void)
+void rws__report_prepare(void)
 {
     json_set_alloc_funcs(allocate, free);
 }
 
-void rws_report_dump(json_t *object, FILE *file, int digits)
+void rws__report_dump(json_t *object, FILE *file, int digits)
 {
-    rws_need_memory(object && !starved, "a JSON object");
+    rws__need_memory(object && !starved, "a JSON object");
     json_dumpf(object, file, JSON_COMPACT | JSON_REAL_PRECISION(digits));
-    rws_need_memory(!starved, "a JSON object");
+    rws__need_memory(!starved, "a JSON object");
     json_decref(object);
 }
 
-void rws_report_json(json_t *object)
+void rws__report_json(json_t *object)
 {
     /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
-    rws_report_dump(object, stdout, 15);
+    rws__report_dump(object, stdout, 15);
     putchar('\n');
     fflush(stdout);
 }
 
-void rws_report_buffer(rws_buffer *b)
+void rws__report_buffer(rws_buffer *b)
 {
-    rws_need_memory(!b->starved, "a JSON object");
+    rws__need_memory(!b->starved, "a JSON object");
     puts(b->bytes);
     fflush(stdout);
-    rws_buffer_release(b);
+    rws__buffer_release(b);
 }
 
 static bool is_of_model(const rws_model *model, const char *metric)
@@ -154,29 +154,29 @@ static bool is_of_model(const rws_model *model, const char *metric)
     return m && m->name;
 }
 
-void rws_report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final)
+void rws__report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final)
 {
     json_t *o = json_object();
     if (final) json_object_set_new(o, "final", json_true());
     json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
-    json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
+    json_object_set_new(o, "seconds", rws__report_real(round(1e6 * seconds) / 1e6));
     for (int i = 0; i < m->n; i++) {
         const char *name = m->names[i];
-        if (is_of_model(model, name)) json_object_set_new(o, name, rws_report_real(m->value[i]));
-        else rws_report_known(o, name, m->value[i]);
+        if (is_of_model(model, name)) json_object_set_new(o, name, rws__report_real(m->value[i]));
+        else rws__report_known(o, name, m->value[i]);
     }
-    rws_report_known(o, "log_evidence_error", m->log_evidence_error);
-    if (m->impossible > 0) rws_report_known(o, "impossible", m->impossible);
-    rws_report_json(o);
+    rws__report_known(o, "log_evidence_error", m->log_evidence_error);
+    if (m->impossible > 0) rws__report_known(o, "impossible", m->impossible);
+    rws__report_json(o);
 }
 
-void rws_report_impossible(const rws_measures *m)
+void rws__report_impossible(const rws_measures *m)
 {
     if (m->impossible > 0)
-        rws_note("After iteration %" PRIu64
-                 " no particle explains %.3g %% of the test data: log_evidence, kl and ess leave "
-                 "them out, and look better than they are.",
-                 m->iteration, 100 * m->impossible);
+        rws__note("After iteration %" PRIu64
+                  " no particle explains %.3g %% of the test data: log_evidence, kl and ess leave "
+                  "them out, and look better than they are.",
+                  m->iteration, 100 * m->impossible);
 }
 
 /* A number with its sign takes 12 columns: -1.23457e-05. */
@@ -186,7 +186,7 @@ static int column(const char *name)
     return n > 12 ? n : 12;
 }
 
-void rws_report_row(const rws_measures *m, double seconds, bool heading)
+void rws__report_row(const rws_measures *m, double seconds, bool heading)
 {
     if (heading) {
         printf("%10s  %10s", "iteration", "seconds");
@@ -195,12 +195,12 @@ void rws_report_row(const rws_measures *m, double seconds, bool heading)
     }
     char text[32];
     printf("%10" PRIu64 "  %10.3f", m->iteration, seconds);
-    for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), rws_report_number(m->value[i], text));
+    for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), rws__report_number(m->value[i], text));
     putchar('\n');
     fflush(stdout);
 }
 
-void rws_report_brief(const rws_measures *m, char *out, size_t size)
+void rws__report_brief(const rws_measures *m, char *out, size_t size)
 {
     size_t used = 0;
     int    n = 0;

@@ -59,7 +59,7 @@ static char *find_examples(const reproduce_options *o)
     program[n] = '\0';
     *strrchr(program, '/') = '\0';
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *folder = rws_file_join(program, places[i]), *found = realpath(folder, NULL);
+        char *folder = rws__file_join(program, places[i]), *found = realpath(folder, NULL);
         free(folder);
         if (found) return found;
     }
@@ -74,13 +74,13 @@ static rws_status check_examples(const char *text, const char *folder, const cha
     if (strpbrk(folder, " \t\n#"))
         return rws_fail(err, RWS_BAD_INPUT,
                         "The path \"%s\" has a blank or a # in it; make a link without, and name it by --examples.",
-                        rws_quote(folder).text);
+                        rws__quote(folder).text);
     while ((text = strstr(text, EXAMPLES))) {
         char *path;
         text += strlen(EXAMPLES);
-        rws_need_memory(asprintf(&path, "%s/%.*s", folder, (int)strcspn(text, "\n"), text) > 0, "the path of a model");
+        rws__need_memory(asprintf(&path, "%s/%.*s", folder, (int)strcspn(text, "\n"), text) > 0, "the path of a model");
         const bool there = access(path, R_OK) == 0;
-        if (!there) rws_fail(err, RWS_BAD_INPUT, "There is no model \"%s\": %s.", rws_quote(path).text, advice);
+        if (!there) rws_fail(err, RWS_BAD_INPUT, "There is no model \"%s\": %s.", rws__quote(path).text, advice);
         free(path);
         if (!there) return RWS_BAD_INPUT;
     }
@@ -106,17 +106,17 @@ static bool run_script(const char *script, const char *file)
 /* The corpus of an experiment, which is fetched where `fetch` says so; the caller frees it. NULL: it is not there. */
 static char *find_corpus(const rws_experiment *e, const char *folder, bool fetch)
 {
-    char     *cache, *path = NULL, *script = rws_file_join(folder, e->corpus.script);
+    char     *cache, *path = NULL, *script = rws__file_join(folder, e->corpus.script);
     rws_error why;
-    if (rws_cache_folder(&cache, &why) == RWS_OK) {
-        path = rws_file_join(cache, e->corpus.file);
-        if (fetch && access(path, R_OK) != 0 && rws_file_make_folder(cache, &why) == RWS_OK) run_script(script, path);
+    if (rws__cache_folder(&cache, &why) == RWS_OK) {
+        path = rws__file_join(cache, e->corpus.file);
+        if (fetch && access(path, R_OK) != 0 && rws__file_make_folder(cache, &why) == RWS_OK) run_script(script, path);
         if (access(path, R_OK) != 0 || strpbrk(path, " \t\n#")) {
             if (fetch)
-                rws_note(
+                rws__note(
                     "%s: the runs that need \"%s\" are left out, because it is not there and %s could not fetch it "
                     "(its path must have no blank and no #).",
-                    e->name, rws_quote(path).text, rws_quote_short(script).text);
+                    e->name, rws__quote(path).text, rws__quote_short(script).text);
             free(path);
             path = NULL;
         }
@@ -133,26 +133,26 @@ static rws_status with_examples(const reproduce_options *o, const rws_experiment
     char      *folder = e->examples ? find_examples(o) : NULL;
     rws_text   whole;
     rws_status status = e->examples ? check_examples(text, folder, e->name, err) : RWS_OK;
-    FILE      *to = status == RWS_OK ? rws_text_open(&whole) : NULL;
-    rws_need_memory(to || status != RWS_OK, "the sweep of an experiment");
+    FILE      *to = status == RWS_OK ? rws__text_open(&whole) : NULL;
+    rws__need_memory(to || status != RWS_OK, "the sweep of an experiment");
     if (to) {
         char *corpus = folder && e->corpus.file ? find_corpus(e, folder, !o->sweep) : NULL, *slashed = NULL;
-        if (folder) rws_need_memory(asprintf(&slashed, "%s/", folder) > 0, "the path of models");
+        if (folder) rws__need_memory(asprintf(&slashed, "%s/", folder) > 0, "the path of models");
         put_replaced(to, text, EXAMPLES, slashed);
         if (corpus) {
             rws_text some;
-            FILE    *half = rws_text_open(&some);
-            rws_need_memory(half != NULL, "the sweep of an experiment");
+            FILE    *half = rws__text_open(&some);
+            rws__need_memory(half != NULL, "the sweep of an experiment");
             put_replaced(half, o->quick ? e->corpus.quick : e->corpus.sweep, RWS_CORPUS, corpus);
-            char *more = rws_text_end(&some);
-            rws_need_memory(more != NULL, "the sweep of an experiment");
+            char *more = rws__text_end(&some);
+            rws__need_memory(more != NULL, "the sweep of an experiment");
             put_replaced(to, more, EXAMPLES, slashed);
             free(more);
         }
         free(slashed);
         free(corpus);
-        *out = rws_text_end(&whole);
-        rws_need_memory(*out != NULL, "the sweep of an experiment");
+        *out = rws__text_end(&whole);
+        rws__need_memory(*out != NULL, "the sweep of an experiment");
     }
     free(folder);
     return status;
@@ -172,8 +172,8 @@ static char *folder_of(const reproduce_options *o, const rws_experiment *e)
     char *name, *folder, suffix[32] = "";
     if (o->quick) snprintf(suffix, sizeof suffix, "-quick");
     if (o->hours > 0) snprintf(suffix, sizeof suffix, "-%gh", hours_of(o));
-    rws_need_memory(asprintf(&name, "%s%s", e->name, suffix) > 0, "the path of an experiment");
-    folder = rws_file_join(o->out, name);
+    rws__need_memory(asprintf(&name, "%s%s", e->name, suffix) > 0, "the path of an experiment");
+    folder = rws__file_join(o->out, name);
     free(name);
     return folder;
 }
@@ -181,18 +181,18 @@ static char *folder_of(const reproduce_options *o, const rws_experiment *e)
 /* Reads a text; *out is NULL if there is no such file. The caller frees it. */
 static rws_status read_text(const char *folder, const char *name, char **out, rws_error *err)
 {
-    char      *path = rws_file_join(folder, name);
+    char      *path = rws__file_join(folder, name);
     uint8_t   *bytes;
     size_t     size;
     rws_status status = RWS_OK;
     *out = NULL;
-    rws_need_memory(path != NULL, "the path of a text");
+    rws__need_memory(path != NULL, "the path of a text");
     if (access(path, F_OK) == 0) {
-        status = rws_file_read(path, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
+        status = rws__file_read(path, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
         if (status == RWS_OK) {
             *out = strndup((const char *)bytes, size);
             free(bytes);
-            rws_need_memory(*out != NULL, "a text");
+            rws__need_memory(*out != NULL, "a text");
         }
     }
     free(path);
@@ -203,8 +203,8 @@ static rws_status read_text(const char *folder, const char *name, char **out, rw
 static rws_status write_text(const char *folder, const char *name, const char *text, rws_error *err)
 {
     if (!text) return rws_no_memory(err, "a report");
-    char            *path = rws_file_join(folder, name);
-    const rws_status status = rws_file_write_text(path, text, err);
+    char            *path = rws__file_join(folder, name);
+    const rws_status status = rws__file_write_text(path, text, err);
     free(path);
     return status;
 }
@@ -212,18 +212,18 @@ static rws_status write_text(const char *folder, const char *name, const char *t
 /* Times a few iterations of each kind of run, and chooses. */
 static rws_status choose(const reproduce_options *o, const rws_experiment *e, char **sweep, char **what, rws_error *err)
 {
-    rws_probes *probes = rws_probes_new();
-    const int   jobs = o->campaign.jobs ? (int)o->campaign.jobs : rws_options_cores();
-    rws_budget  b = {hours_of(o), jobs, rws_probe, probes};
+    rws_probes *probes = rws__probes_new();
+    const int   jobs = o->campaign.jobs ? (int)o->campaign.jobs : rws__options_cores();
+    rws_budget  b = {hours_of(o), jobs, rws__probe, probes};
     char       *full = NULL, *middle = NULL;
     double      seconds;
-    rws_note("%s: times a few iterations of each kind of run.", e->name);
+    rws__note("%s: times a few iterations of each kind of run.", e->name);
     rws_status status = with_examples(o, e, e->sweep, &full, err);
     if (status == RWS_OK && e->middle) status = with_examples(o, e, e->middle, &middle, err);
-    if (status == RWS_OK) status = rws_budget_choose(&b, e, full, middle, sweep, what, err);
-    const int n = rws_probes_count(probes, &seconds);
-    if (status == RWS_OK) rws_note("%s: %d kinds of runs were timed in %.0f s.", e->name, n, seconds);
-    rws_probes_free(probes);
+    if (status == RWS_OK) status = rws__budget_choose(&b, e, full, middle, sweep, what, err);
+    const int n = rws__probes_count(probes, &seconds);
+    if (status == RWS_OK) rws__note("%s: %d kinds of runs were timed in %.0f s.", e->name, n, seconds);
+    rws__probes_free(probes);
     free(middle);
     free(full);
     return status;
@@ -232,7 +232,7 @@ static rws_status choose(const reproduce_options *o, const rws_experiment *e, ch
 static void print_plan(const reproduce_options *o, const rws_experiment *e, const char *what)
 {
     if (o->campaign.json && !o->sweep)
-        rws_report_json(json_pack("{s:s,s:f,s:s}", "experiment", e->name, "hours", hours_of(o), "plan", what));
+        rws__report_json(json_pack("{s:s,s:f,s:s}", "experiment", e->name, "hours", hours_of(o), "plan", what));
     else fprintf(o->sweep ? stderr : stdout, "%s\n", what);
     fflush(stdout);
 }
@@ -247,7 +247,7 @@ static rws_status planned_sweep(const reproduce_options *o, const rws_experiment
     if (status == RWS_OK && !*out) {
         status = choose(o, e, out, &what, err);
         if (status == RWS_OK && !o->sweep) {
-            status = rws_file_make_folder(folder, err);
+            status = rws__file_make_folder(folder, err);
             if (status == RWS_OK) status = write_text(folder, "plan.md", what, err);
             if (status == RWS_OK) status = write_text(folder, "sweep", *out, err);
         }
@@ -285,19 +285,19 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
         char what[64];
         if (r->o->n_wanted > 1) snprintf(what, sizeof what, "%s (%d of %d)", e->name, r->n_begun, r->o->n_wanted);
         else snprintf(what, sizeof what, "%s", e->name);
-        const double         start = rws_clock_now();
+        const double         start = rws__clock_now();
         rws_campaign_options options = r->o->campaign;
         rws_campaign_result  result = {0};
         options.what = what;
         options.folder = folder;
         options.known = known;
-        status = rws_campaign_run(sweep, &options, &result, err);
+        status = rws__campaign_run(sweep, &options, &result, err);
         r->total.finished += result.finished;
         r->total.found += result.found;
         r->total.failed += result.failed;
         if (result.worst > r->total.worst) r->total.worst = result.worst;
         char took[32];
-        rws_progress_time(took, sizeof took, rws_clock_now() - start);
+        rws__progress_time(took, sizeof took, rws__clock_now() - start);
         if (status == RWS_OK && !r->o->campaign.json) printf("%s: %s\n", e->name, took);
     }
     rws_sweep_free(sweep);
@@ -309,7 +309,7 @@ static rws_status write_claims(const rws_checked *claims, int n, const char *fol
     static const char *const files[] = {"claims.md", "claims.json"};
     rws_status               status = RWS_OK;
     for (int i = 0; i < 2 && status == RWS_OK; i++) {
-        char *text = (i ? rws_paper_json : rws_paper_markdown)(claims, n);
+        char *text = (i ? rws__paper_json : rws__paper_markdown)(claims, n);
         status = write_text(folder, files[i], text, err);
         free(text);
     }
@@ -322,7 +322,7 @@ static rws_status write_report(const rws_experiment *e, const rws_results *resul
 {
     char *plan;
     RWS_TRY(read_text(folder, "plan.md", &plan, err));
-    char      *text = rws_paper_report(e, results, claims, n, plan), *csv = rws_paper_csv(e, results);
+    char      *text = rws__paper_report(e, results, claims, n, plan), *csv = rws__paper_csv(e, results);
     rws_status status = write_text(folder, "report.md", text, err);
     if (status == RWS_OK) status = write_text(folder, "final.csv", csv, err);
     free(csv);
@@ -336,10 +336,10 @@ static rws_status write_table(const reproduction *r, const rws_experiment *e, co
                               const char *folder, rws_error *err)
 {
     char *text;
-    RWS_TRY(rws_paper_table(e, results, &text, err));
-    char *path = rws_file_join(folder, "table.md");
+    RWS_TRY(rws__paper_table(e, results, &text, err));
+    char *path = rws__file_join(folder, "table.md");
     if (text && !r->o->campaign.json) printf("\n%s\n", text);
-    const rws_status status = text ? rws_file_write_text(path, text, err) : RWS_OK;
+    const rws_status status = text ? rws__file_write_text(path, text, err) : RWS_OK;
     free(path);
     free(text);
     return status;
@@ -350,10 +350,10 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
                          rws_error *err)
 {
     const int first = r->n_claims;
-    const int n = rws_paper_check(e, results, r->claims + first, MAX_CLAIMS - first);
-    rws_need_memory(n >= 0, "the claims of an experiment");
+    const int n = rws__paper_check(e, results, r->claims + first, MAX_CLAIMS - first);
+    rws__need_memory(n >= 0, "the claims of an experiment");
     r->n_claims += n;
-    rws_status status = rws_paper_draw(e, results, folder, err);
+    rws_status status = rws__paper_draw(e, results, folder, err);
     if (status == RWS_OK && r->n_claims > first)
         status = write_claims(r->claims + first, r->n_claims - first, folder, err);
     if (status == RWS_OK) status = write_table(r, e, results, folder, err);
@@ -411,9 +411,9 @@ static rws_status train_missing(reproduction *r, const rws_experiment *e, const 
 static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error *err)
 {
     char        *folder = folder_of(r->o, e);
-    char        *runs = rws_file_join(folder, "runs"), *exported = rws_file_join(folder, "runs.csv");
+    char        *runs = rws__file_join(folder, "runs"), *exported = rws__file_join(folder, "runs.csv");
     rws_results *results = NULL;
-    rws_need_memory(runs && exported, "the path of an experiment");
+    rws__need_memory(runs && exported, "the path of an experiment");
     rws_status status = r->o->report ? RWS_OK : train_missing(r, e, runs, exported, err);
     if (status == RWS_OK) status = read_runs(runs, exported, &results, err);
     if (status == RWS_OK) status = report(r, e, folder, results, err);
@@ -434,8 +434,8 @@ static void print_claims(const reproduction *r)
         const rws_checked *c = &r->claims[i];
         const char        *verdict = rws_verdict_names[c->finding.verdict];
         if (r->o->campaign.json) {
-            rws_report_json(json_pack("{s:s,s:s?,s:s,s:i,s:s}", "claim", c->claim->name, "variant", c->variant,
-                                      "verdict", verdict, "seeds", c->finding.seeds, "numbers", c->finding.numbers));
+            rws__report_json(json_pack("{s:s,s:s?,s:s,s:i,s:s}", "claim", c->claim->name, "variant", c->variant,
+                                       "verdict", verdict, "seeds", c->finding.seeds, "numbers", c->finding.numbers));
             continue;
         }
         printf("\n%s%s%s%s  %s (%d %s)\n", c->claim->name, c->variant ? " (" : "", c->variant ? c->variant : "",
@@ -445,9 +445,9 @@ static void print_claims(const reproduction *r)
     int counts[RWS_VERDICTS] = {0};
     for (int i = 0; i < r->n_claims; i++) counts[r->claims[i].finding.verdict]++;
     if (r->o->campaign.json)
-        rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
-                                  counts[RWS_FAILS], "undecided", counts[RWS_UNDECIDED], "unknown", counts[RWS_UNKNOWN],
-                                  "failed_runs", r->total.failed));
+        rws__report_json(json_pack("{s:b,s:i,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
+                                   counts[RWS_FAILS], "undecided", counts[RWS_UNDECIDED], "unknown",
+                                   counts[RWS_UNKNOWN], "failed_runs", r->total.failed));
     else if (r->n_claims)
         printf(
             "\n%d of %d claims hold, %d do not, %d are undecided at a level of 5 %%, and for %d there are not enough "
@@ -464,14 +464,14 @@ static rws_status reproduce_all(reproduction *r, rws_error *err)
         const rws_status status = reproduce(r, o->wanted[i], err);
         if (status == RWS_OK) continue;
         if (status == RWS_STOPPED || o->n_wanted == 1) return status;
-        rws_note("%s: %s", o->wanted[i]->name, err->text);
+        rws__note("%s: %s", o->wanted[i]->name, err->text);
         r->n_refused++;
     }
     if (o->n_wanted > 1 && r->n_claims) RWS_TRY(write_claims(r->claims, r->n_claims, o->out, err));
     print_claims(r);
     if (r->n_refused)
         return rws_fail(err, RWS_BAD_INPUT, "%d of the %d experiments failed.", r->n_refused, o->n_wanted);
-    return rws_campaign_verdict(&r->total, err);
+    return rws__campaign_verdict(&r->total, err);
 }
 
 /* ---- the command */
@@ -499,8 +499,8 @@ static error_t want(const char *name, reproduce_options *o, const struct argp_st
         if (!known && o->n_wanted < MAX_EXPERIMENTS) o->wanted[o->n_wanted++] = rws_experiments[i];
     }
     return found ? 0
-                 : rws_arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.",
-                                      rws_quote_short(name).text);
+                 : rws__arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.",
+                                       rws__quote_short(name).text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -509,21 +509,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->campaign; return 0;
     case KEY_QUICK: o->quick = true; return 0;
-    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
+    case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);
     case KEY_REPORT: o->report = true; return 0;
     case KEY_SWEEP: o->sweep = true; return 0;
-    case KEY_BUDGET: return rws_arguments_real(state, "--budget", arg, 0.001, 1e6, &o->hours);
-    case KEY_EXAMPLES: return rws_arguments_folder(state, "--examples", arg, &o->examples);
+    case KEY_BUDGET: return rws__arguments_real(state, "--budget", arg, 0.001, 1e6, &o->hours);
+    case KEY_EXAMPLES: return rws__arguments_folder(state, "--examples", arg, &o->examples);
     case ARGP_KEY_ARG: return want(arg, o, state);
     case ARGP_KEY_END:
         if (o->quick && o->hours > 0)
-            return rws_arguments_fail(state,
-                                      "--quick and --budget do not go together: --budget chooses the size by itself.");
+            return rws__arguments_fail(state,
+                                       "--quick and --budget do not go together: --budget chooses the size by itself.");
         if (o->sweep && o->n_wanted > 1 && !o->campaign.json)
-            return rws_arguments_fail(
+            return rws__arguments_fail(
                 state, "--sweep prints the sweep file of one experiment, and runs of several may have the "
                        "same name: name one, or add --json.");
-        return o->n_wanted ? 0 : rws_arguments_fail(state, "Which experiment? See rws reproduce --help.");
+        return o->n_wanted ? 0 : rws__arguments_fail(state, "Which experiment? See rws reproduce --help.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -554,7 +554,7 @@ static void list_experiments(FILE *stream)
 static char *help_filter(int key, const char *text, void *input)
 {
     (void)input;
-    return rws_arguments_below(key, text, list_experiments);
+    return rws__arguments_below(key, text, list_experiments);
 }
 
 static const struct argp argp = {
@@ -571,12 +571,13 @@ static const struct argp argp = {
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     reproduce_options o = {.out = "reproduction"};
-    RWS_TRY(rws_arguments_parse(&argp, "rws reproduce", argc, argv, 0, &o, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws reproduce", argc, argv, 0, &o, err));
     for (int i = 0; i < o.n_wanted && o.sweep; i++) {
         char *text;
         RWS_TRY(sweep_of(&o, o.wanted[i], &text, err));
         if (o.campaign.json)
-            rws_report_json(json_pack("{s:s,s:o}", "experiment", o.wanted[i]->name, "sweep", rws_report_string(text)));
+            rws__report_json(
+                json_pack("{s:s,s:o}", "experiment", o.wanted[i]->name, "sweep", rws__report_string(text)));
         else fputs(text, stdout);
         free(text);
     }

@@ -33,7 +33,7 @@ typedef struct {
 static rws_quartiles last_of(const group *g, const char *metric)
 {
     rws_quartiles q;
-    rws_need_memory(rws_gather_last(g->runs, g->n, metric, &q, NULL) == RWS_OK, "a list of runs");
+    rws__need_memory(rws_gather_last(g->runs, g->n, metric, &q, NULL) == RWS_OK, "a list of runs");
     return q;
 }
 
@@ -59,7 +59,7 @@ static int make_groups(const rws_results *r, const runs_options *o, group *group
                        rws_quartiles *last)
 {
     bool *taken = calloc((size_t)r->n, sizeof *taken);
-    rws_need_memory(taken != NULL, "a list of runs");
+    rws__need_memory(taken != NULL, "a list of runs");
     int n = 0, placed = 0;
     for (int i = 0; i < r->n; i++) {
         if (taken[i]) continue;
@@ -86,7 +86,7 @@ static json_t *json_config(const rws_result *r)
     json_t *o = json_object();
     for (int i = 0; i < r->n_keys; i++) {
         if (strcmp(r->keys[i].key, "seed") != 0)
-            json_object_set_new(o, r->keys[i].key, rws_report_value(r->keys[i].value));
+            json_object_set_new(o, r->keys[i].key, rws__report_value(r->keys[i].value));
     }
     return o;
 }
@@ -94,22 +94,22 @@ static json_t *json_config(const rws_result *r)
 static json_t *json_seed(const rws_result *r)
 {
     const char *seed = rws_result_get(r, "seed");
-    return seed ? rws_report_value(seed) : NULL;
+    return seed ? rws__report_value(seed) : NULL;
 }
 
 static void print_json_run(const rws_result *r, const runs_options *o)
 {
-    json_t *j = json_pack("{s:o,s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o?,s:o}", "run", rws_report_string(r->name),
-                          "store", rws_report_string(r->store), "state", rws_result_state(r), "iteration",
+    json_t *j = json_pack("{s:o,s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o?,s:o}", "run", rws__report_string(r->name),
+                          "store", rws__report_string(r->store), "state", rws_result_state(r), "iteration",
                           (json_int_t)r->iteration, "iterations", (json_int_t)r->iterations, "seconds",
-                          rws_report_real(r->seconds), "host", rws_report_string(r->host), "version",
-                          rws_report_string(r->version), "started", rws_report_string(r->started), "failure",
-                          rws_report_string(r->failure), "seed", json_seed(r), "config", json_config(r));
+                          rws__report_real(r->seconds), "host", rws__report_string(r->host), "version",
+                          rws__report_string(r->version), "started", rws__report_string(r->started), "failure",
+                          rws__report_string(r->failure), "seed", json_seed(r), "config", json_config(r));
     json_t *metrics = json_object();
     for (int m = 0; m < o->n_metrics; m++)
-        json_object_set_new(metrics, o->metrics[m], rws_report_real(rws_result_last(r, o->metrics[m])));
+        json_object_set_new(metrics, o->metrics[m], rws__report_real(rws_result_last(r, o->metrics[m])));
     json_object_set_new(j, "metrics", metrics);
-    rws_report_json(j);
+    rws__report_json(j);
 }
 
 static void print_json_group(const group *g, const runs_options *o)
@@ -117,53 +117,53 @@ static void print_json_group(const group *g, const runs_options *o)
     json_t *j = json_pack("{s:i,s:o}", "runs", g->n, "config", json_config(g->runs[0])), *metrics = json_object();
     for (int m = 0; m < o->n_metrics; m++)
         json_object_set_new(metrics, o->metrics[m],
-                            json_pack("{s:o,s:o,s:o}", "median", rws_report_real(g->last[m].median), "low",
-                                      rws_report_real(g->last[m].low), "high", rws_report_real(g->last[m].high)));
+                            json_pack("{s:o,s:o,s:o}", "median", rws__report_real(g->last[m].median), "low",
+                                      rws__report_real(g->last[m].low), "high", rws__report_real(g->last[m].high)));
     json_object_set_new(j, "metrics", metrics);
-    rws_report_json(j);
+    rws__report_json(j);
 }
 
 /* ---- as a table */
 
 static void add_columns(rws_listing *t, const char *const *keys, int n_keys, const runs_options *o)
 {
-    if (!o->compare) rws_listing_column(t, "run", 0);
-    for (int k = 0; k < n_keys; k++) rws_listing_column(t, keys[k], strcmp(keys[k], "method") != 0);
-    rws_listing_column(t, o->compare ? "runs" : "state", o->compare);
-    if (!o->compare) rws_listing_column(t, "iteration", 1);
-    if (!o->compare) rws_listing_column(t, "seconds", 1);
+    if (!o->compare) rws__listing_column(t, "run", 0);
+    for (int k = 0; k < n_keys; k++) rws__listing_column(t, keys[k], strcmp(keys[k], "method") != 0);
+    rws__listing_column(t, o->compare ? "runs" : "state", o->compare);
+    if (!o->compare) rws__listing_column(t, "iteration", 1);
+    if (!o->compare) rws__listing_column(t, "seconds", 1);
     for (int m = 0; m < o->n_metrics; m++) {
-        rws_listing_column(t, o->metrics[m], 1);
-        if (o->compare) rws_listing_column(t, "quartiles", 0);
+        rws__listing_column(t, o->metrics[m], 1);
+        if (o->compare) rws__listing_column(t, "quartiles", 0);
     }
 }
 
 static void add_row(rws_listing *t, const group *g, const char *const *keys, int n_keys, const runs_options *o)
 {
     const rws_result *first = g->runs[0];
-    if (!o->compare) rws_listing_cell(t, "%s", first->name);
+    if (!o->compare) rws__listing_cell(t, "%s", first->name);
     for (int k = 0; k < n_keys; k++) {
         const char *value = rws_result_get(first, keys[k]);
-        rws_listing_cell(t, "%s", value ? value : "");
+        rws__listing_cell(t, "%s", value ? value : "");
     }
-    if (o->compare) rws_listing_cell(t, "%d", g->n);
+    if (o->compare) rws__listing_cell(t, "%d", g->n);
     else {
-        rws_listing_cell(t, "%s", rws_result_state(first));
-        rws_listing_cell(t, "%" PRIu64, first->iteration);
-        rws_listing_cell(t, "%.1f", first->seconds);
+        rws__listing_cell(t, "%s", rws_result_state(first));
+        rws__listing_cell(t, "%" PRIu64, first->iteration);
+        rws__listing_cell(t, "%.1f", first->seconds);
     }
     for (int m = 0; m < o->n_metrics; m++) {
-        rws_listing_number(t, g->last[m].median);
-        if (o->compare && isnan(g->last[m].median)) rws_listing_cell(t, "%s", "");
-        else if (o->compare) rws_listing_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
+        rws__listing_number(t, g->last[m].median);
+        if (o->compare && isnan(g->last[m].median)) rws__listing_cell(t, "%s", "");
+        else if (o->compare) rws__listing_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
     }
 }
 
 static void print_failure(const rws_result *r)
 {
     char *line;
-    rws_need_memory(asprintf(&line, "%s: %s", r->name, r->failure) >= 0, "a line");
-    rws_report_tame(line);
+    rws__need_memory(asprintf(&line, "%s: %s", r->name, r->failure) >= 0, "a line");
+    rws__report_tame(line);
     puts(line);
     free(line);
 }
@@ -171,13 +171,13 @@ static void print_failure(const rws_result *r)
 static void print_table(const group *groups, int n, const rws_results *r, const runs_options *o)
 {
     int          n_keys;
-    const char **keys = rws_select_keys(r, &n_keys); /* the differing ones, which are some of them, take its place */
-    if (n_keys) n_keys = rws_select_differing(r, keys, n_keys);
+    const char **keys = rws__select_keys(r, &n_keys); /* the differing ones, which are some of them, take its place */
+    if (n_keys) n_keys = rws__select_differing(r, keys, n_keys);
     if (o->compare && n_keys && strcmp(keys[n_keys - 1], "seed") == 0) n_keys--;
-    rws_listing *t = rws_listing_new();
+    rws_listing *t = rws__listing_new();
     add_columns(t, keys, n_keys, o);
     for (int i = 0; i < n; i++) add_row(t, &groups[i], keys, n_keys, o);
-    rws_listing_print(t);
+    rws__listing_print(t);
     free(keys);
     for (int i = 0; i < r->n && !o->compare; i++)
         if (r->runs[i].failure) print_failure(&r->runs[i]);
@@ -188,7 +188,7 @@ static void list(const rws_results *r, const runs_options *o)
     group             *groups = calloc((size_t)r->n, sizeof *groups);
     const rws_result **order = calloc((size_t)r->n, sizeof *order);
     rws_quartiles     *last = calloc((size_t)r->n * (size_t)o->n_metrics + 1, sizeof *last);
-    rws_need_memory(groups && order && last, "a list of runs");
+    rws__need_memory(groups && order && last, "a list of runs");
     const int n = make_groups(r, o, groups, order, last);
     if (!o->json) print_table(groups, n, r, o);
     for (int i = 0; i < n && o->json; i++) {
@@ -217,7 +217,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
     case 'm':
         o->metrics = realloc(o->metrics, (size_t)(o->n_metrics + 1) * sizeof *o->metrics);
-        rws_need_memory(o->metrics != NULL, "a list of metrics");
+        rws__need_memory(o->metrics != NULL, "a list of metrics");
         o->metrics[o->n_metrics++] = arg;
         return 0;
     case KEY_COMPARE: o->compare = true; return 0;
@@ -237,18 +237,18 @@ static const struct argp argp = {
 
 static rws_status check_metrics(const runs_options *o, const rws_results *r, rws_error *err)
 {
-    for (int m = 0; m < o->n_metrics; m++) RWS_TRY(rws_select_check_metric(r, o->metrics[m], err));
-    return o->sort ? rws_select_check_metric(r, o->sort + (o->sort[0] == '-'), err) : RWS_OK;
+    for (int m = 0; m < o->n_metrics; m++) RWS_TRY(rws__select_check_metric(r, o->metrics[m], err));
+    return o->sort ? rws__select_check_metric(r, o->sort + (o->sort[0] == '-'), err) : RWS_OK;
 }
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     runs_options o = {0};
     rws_results *r = NULL;
-    rws_status   status = rws_arguments_parse(&argp, "rws runs", argc, argv, 0, &o, err);
-    if (status == RWS_OK) status = rws_select_read(&o.select, &r, err);
+    rws_status   status = rws__arguments_parse(&argp, "rws runs", argc, argv, 0, &o, err);
+    if (status == RWS_OK) status = rws__select_read(&o.select, &r, err);
     if (status == RWS_OK) status = check_metrics(&o, r, err);
-    if (status == RWS_OK && !o.metrics) o.metrics = rws_select_metrics(r, &o.n_metrics);
+    if (status == RWS_OK && !o.metrics) o.metrics = rws__select_metrics(r, &o.n_metrics);
     if (status == RWS_OK) list(r, &o);
     rws_results_free(r);
     free(o.metrics);

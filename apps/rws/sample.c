@@ -26,15 +26,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     sample_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
-    case 'n': return rws_arguments_count(state, "--count", arg, 1, RWS_MAX_PARTICLES, &o->count);
+    case 'n': return rws__arguments_count(state, "--count", arg, 1, RWS_MAX_PARTICLES, &o->count);
     case 'o': o->out = arg; return 0;
     case KEY_ONLY: o->only = arg; return 0;
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
-        if (o->asked.path) return rws_arguments_extra(state, arg);
+        if (o->asked.path) return rws__arguments_extra(state, arg);
         o->asked.path = arg;
         return 0;
-    case ARGP_KEY_END: return o->asked.path ? 0 : rws_arguments_fail(state, "Which run? Name its folder.");
+    case ARGP_KEY_END: return o->asked.path ? 0 : rws__arguments_fail(state, "Which run? Name its folder.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -68,8 +68,8 @@ static const char *text_of(const rws_sample *s, const char *name)
 static void report_json(const rws_asked *a, const rws_sample *s)
 {
     rws_buffer b = {0};
-    rws_sample_write(a->posterior, s, a->choices, &b);
-    rws_report_buffer(&b);
+    rws__sample_write(a->posterior, s, a->choices, &b);
+    rws__report_buffer(&b);
 }
 
 /* Samples of more than one line have an empty line between them. */
@@ -80,9 +80,9 @@ static void report_text(const sample_options *o, const rws_sample *s, bool last)
     /* The fields are printed if a datum of this model is a list of numbers, neither a text nor a picture. */
     const bool numbers = !m->read && !m->see && !rws_answer_value(&reported, "picture", 0);
     bool       several = false;
-    if (numbers || !s->n_reports) several = rws_asked_print_fields(o->asked.posterior, s->fields) > 1 || s->n_reports;
-    if (s->n_reports) several = rws_asked_print(s->reports, s->n_reports, NULL, 0, o->brackets) || several;
-    if (o->asked.choices) rws_asked_print_choices(s->choices, s->n_choices, 2);
+    if (numbers || !s->n_reports) several = rws__asked_print_fields(o->asked.posterior, s->fields) > 1 || s->n_reports;
+    if (s->n_reports) several = rws__asked_print(s->reports, s->n_reports, NULL, 0, o->brackets) || several;
+    if (o->asked.choices) rws__asked_print_choices(s->choices, s->n_choices, 2);
     if ((several || o->asked.choices) && !last) putchar('\n');
 }
 
@@ -93,8 +93,8 @@ static rws_status report(const sample_options *o, const rws_sample *s, bool last
         return rws_fail(
             err, RWS_BAD_INPUT,
             "--only %s: the model reports no such text; --json without --only shows the names of its texts.",
-            rws_quote_short(o->only).text);
-    if (text && o->asked.json) rws_report_json(json_pack("{s:o}", o->only, rws_report_string(text)));
+            rws__quote_short(o->only).text);
+    if (text && o->asked.json) rws__report_json(json_pack("{s:o}", o->only, rws__report_string(text)));
     else if (text) puts(text);
     else if (o->asked.json) report_json(&o->asked, s);
     else report_text(o, s, last);
@@ -106,31 +106,31 @@ static rws_status draw(const sample_options *o, const rws_samples *samples, rws_
     rws_gallery g = {0};
     bool        pictures = true;
     for (int i = 0; i < samples->n && pictures; i++)
-        pictures = rws_gallery_add(&g, samples->list[i].reports, samples->list[i].n_reports);
+        pictures = rws__gallery_add(&g, samples->list[i].reports, samples->list[i].n_reports);
     rws_answer *answers = calloc((size_t)samples->n + 1, sizeof *answers);
     for (int i = 0; i < samples->n && answers; i++)
         answers[i] = (rws_answer){.reports = samples->list[i].reports, .n_reports = samples->list[i].n_reports};
     rws_status status = RWS_OK;
     if (!answers) status = rws_no_memory(err, "drawings");
-    else if (pictures) status = rws_gallery_draw(&g, NULL, o->out, err);
-    else status = rws_gallery_trees(answers, samples->n, NULL, NULL, o->out, err);
+    else if (pictures) status = rws__gallery_draw(&g, NULL, o->out, err);
+    else status = rws__gallery_trees(answers, samples->n, NULL, NULL, o->out, err);
     free(answers);
-    rws_gallery_release(&g);
+    rws__gallery_release(&g);
     return status;
 }
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     sample_options o = {.count = 1};
-    RWS_TRY(rws_arguments_parse(&argp, "rws sample", argc, argv, 0, &o, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws sample", argc, argv, 0, &o, err));
     rws_samples *samples = NULL;
-    rws_status   status = rws_asked_open(&o.asked, err);
+    rws_status   status = rws__asked_open(&o.asked, err);
     if (status == RWS_OK) status = rws_posterior_sample(o.asked.posterior, (int)o.count, o.asked.seed, &samples, err);
     if (status == RWS_OK && o.out) status = draw(&o, samples, err);
     for (int i = 0; status == RWS_OK && i < samples->n; i++)
         status = report(&o, &samples->list[i], i + 1 == samples->n, err);
     rws_samples_free(samples);
-    rws_asked_close(&o.asked);
+    rws__asked_close(&o.asked);
     return status;
 }
 

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 
 /* The columns of the terminal, else $COLUMNS, else 80. */
-static inline int rws_screen_columns(int fd)
+static inline int rws__screen_columns(int fd)
 {
     struct winsize size;
     const char    *columns = getenv("COLUMNS");
@@ -21,7 +21,7 @@ static inline int rws_screen_columns(int fd)
 }
 
 /* Sets the character set of the program from its locale, and nothing else of it: numbers keep their decimal point. */
-static inline bool rws_screen_unicode(void)
+static inline bool rws__screen_unicode(void)
 {
     setlocale(LC_CTYPE, "");
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;

@@ -26,13 +26,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: *s = (rws_select){0}; return 0;
     case KEY_WHERE:
         if (s->n_conditions == RWS_SELECT_CONDITIONS)
-            return rws_arguments_fail(state, "--where can be given %d times at most.", RWS_SELECT_CONDITIONS);
+            return rws__arguments_fail(state, "--where can be given %d times at most.", RWS_SELECT_CONDITIONS);
         s->conditions[s->n_conditions++] = arg;
         return 0;
     case ARGP_KEY_ARG:
         if (s->n_paths == RWS_SELECT_PATHS)
-            return rws_arguments_fail(state, "At most %d paths can be given; name the folder above them.",
-                                      RWS_SELECT_PATHS);
+            return rws__arguments_fail(state, "At most %d paths can be given; name the folder above them.",
+                                       RWS_SELECT_PATHS);
         s->paths[s->n_paths++] = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -41,7 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp rws_select_argp = {.options = options, .parser = parse, .args_doc = "[PATH...]"};
 
-rws_status rws_select_read(const rws_select *s, rws_results **out, rws_error *err)
+rws_status rws__select_read(const rws_select *s, rws_results **out, rws_error *err)
 {
     const char *const here = ".";
     RWS_TRY(rws_results_read(s->n_paths ? s->paths : &here, s->n_paths ? s->n_paths : 1, out, err));
@@ -68,12 +68,12 @@ static void add(names *s, const char *name)
     if (s->n == s->capacity) {
         s->capacity = 2 * s->capacity + 64;
         s->list = realloc(s->list, (size_t)s->capacity * sizeof *s->list);
-        rws_need_memory(s->list != NULL, "a list of names");
+        rws__need_memory(s->list != NULL, "a list of names");
     }
     s->list[s->n++] = name;
 }
 
-const char **rws_select_keys(const rws_results *r, int *n)
+const char **rws__select_keys(const rws_results *r, int *n)
 {
     names all = {0};
     for (int i = 0; i < r->n; i++)
@@ -82,7 +82,7 @@ const char **rws_select_keys(const rws_results *r, int *n)
     return all.list;
 }
 
-const char **rws_select_metrics(const rws_results *r, int *n)
+const char **rws__select_metrics(const rws_results *r, int *n)
 {
     names all = {0};
     for (int i = 0; i < r->n; i++)
@@ -95,14 +95,14 @@ static bool differs(const rws_results *r, const char *key)
 {
     const char *value = NULL;
     for (int i = 0; i < r->n; i++)
-        if (rws_bundle_departs(&r->runs[i], key, &value)) return true;
+        if (rws__bundle_departs(&r->runs[i], key, &value)) return true;
     return false;
 }
 
-int rws_select_differing(const rws_results *r, const char **keys, int capacity)
+int rws__select_differing(const rws_results *r, const char **keys, int capacity)
 {
     int          n = 0, n_all;
-    const char **all = rws_select_keys(r, &n_all);
+    const char **all = rws__select_keys(r, &n_all);
     const bool   seed = differs(r, "seed");
     for (int i = 0; i < n_all && n + seed < capacity; i++)
         if (strcmp(all[i], "seed") != 0 && differs(r, all[i])) keys[n++] = all[i];
@@ -111,18 +111,18 @@ int rws_select_differing(const rws_results *r, const char **keys, int capacity)
     return n;
 }
 
-rws_status rws_select_check_metric(const rws_results *r, const char *metric, rws_error *err)
+rws_status rws__select_check_metric(const rws_results *r, const char *metric, rws_error *err)
 {
     for (int i = 0; i < r->n; i++)
         if (rws_result_history(&r->runs[i], metric)) return RWS_OK;
     int           n;
-    const char  **known = rws_select_metrics(r, &n);
+    const char  **known = rws__select_metrics(r, &n);
     rws_name_list list = {0};
-    for (int i = 0; i < n; i++) rws_name_list_add(&list, rws_quote_short(known[i]).text);
+    for (int i = 0; i < n; i++) rws__name_list_add(&list, rws__quote_short(known[i]).text);
     free(known);
     if (n == 0)
         return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; no run has been evaluated yet.",
-                        rws_quote_short(metric).text);
-    return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; the metrics are %s.", rws_quote_short(metric).text,
-                    list.text);
+                        rws__quote_short(metric).text);
+    return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; the metrics are %s.",
+                    rws__quote_short(metric).text, list.text);
 }

@@ -20,19 +20,19 @@ typedef struct {
 extern const struct argp rws_select_argp;
 
 /* Reads the selected runs. RWS_BAD_INPUT if there are none. The caller frees *out. */
-rws_status rws_select_read(const rws_select *s, rws_results **out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__select_read(const rws_select *s, rws_results **out, rws_error *err) __attribute__((warn_unused_result));
 
 /* The keys of the configuration in which the runs differ, in the order of the configuration, seed last. The texts are
  * the runs'. Returns their number, at most `capacity`. */
-int rws_select_differing(const rws_results *r, const char **keys, int capacity);
+int rws__select_differing(const rws_results *r, const char **keys, int capacity);
 
 /* The names of all keys of the configurations, or of all metrics, each once, in order of appearance. *n is their
  * number. The caller frees the list; the texts are the runs'. */
-const char **rws_select_keys(const rws_results *r, int *n);
-const char **rws_select_metrics(const rws_results *r, int *n);
+const char **rws__select_keys(const rws_results *r, int *n);
+const char **rws__select_metrics(const rws_results *r, int *n);
 
 /* RWS_BAD_INPUT if no run has this metric, with a message that says which metrics there are. */
-rws_status rws_select_check_metric(const rws_results *r, const char *metric, rws_error *err)
+rws_status rws__select_check_metric(const rws_results *r, const char *metric, rws_error *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -55,7 +55,7 @@ typedef struct {
 static error_t add(const struct argp_state *state, const char **list, int *n, int most, const char *what,
                    const char *arg)
 {
-    if (*n == most) return rws_arguments_fail(state, "%s can be given %d times at most.", what, most);
+    if (*n == most) return rws__arguments_fail(state, "%s can be given %d times at most.", what, most);
     list[(*n)++] = arg;
     return 0;
 }
@@ -64,17 +64,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     session *s = state->input;
     switch (key) {
-    case 'p': return rws_arguments_count(state, "--port", arg, 0, 65535, &s->port);
+    case 'p': return rws__arguments_count(state, "--port", arg, 0, 65535, &s->port);
     case KEY_LISTEN: s->address = arg; return 0;
     case KEY_TOKEN: s->wants_token = true; return 0;
     case KEY_HOST: return add(state, s->names, &s->serve.n_names, MAX_NAMES, "--host", arg);
     case KEY_OPEN: s->open = true; return 0;
-    case KEY_THREADS: return rws_arguments_count(state, "--threads", arg, 1, 256, &s->threads);
+    case KEY_THREADS: return rws__arguments_count(state, "--threads", arg, 1, 256, &s->threads);
     case KEY_MODEL: return add(state, s->models, &s->serve.n_models, MAX_NAMES, "--model", arg);
     case KEY_CHANGED: s->serve.changed = true; return 0;
-    case KEY_PARTICLES: return rws_arguments_count(state, "--max-particles", arg, 1, RWS_MAX_PARTICLES, &s->particles);
-    case KEY_SECONDS: return rws_arguments_real(state, "--max-seconds", arg, 0.1, 3600, &s->seconds);
-    case KEY_MEMORY: return rws_arguments_count(state, "--max-memory", arg, 1, 1 << 20, &s->memory);
+    case KEY_PARTICLES: return rws__arguments_count(state, "--max-particles", arg, 1, RWS_MAX_PARTICLES, &s->particles);
+    case KEY_SECONDS: return rws__arguments_real(state, "--max-seconds", arg, 0.1, 3600, &s->seconds);
+    case KEY_MEMORY: return rws__arguments_count(state, "--max-memory", arg, 1, 1 << 20, &s->memory);
     case ARGP_KEY_ARG: return add(state, s->folders, &s->serve.n_folders, MAX_FOLDERS, "A folder", arg);
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -137,7 +137,7 @@ static void *open_server(void *context)
     serving         *c = context;
     rws_server      *server;
     rws_error        err = {""};
-    const rws_status status = rws_server_new(&c->session->serve, c->socket, (int)c->session->port, &server, &err);
+    const rws_status status = rws__server_new(&c->session->serve, c->socket, (int)c->session->port, &server, &err);
     c->server = server;
     tell(c->pipe, status == RWS_OK ? "" : err.text);
     if (status != RWS_OK) _exit(status == RWS_NO_MEMORY ? 1 : 2);
@@ -156,9 +156,9 @@ static _Noreturn void serve(const session *s, int socket, int pipe, const sigset
     while (sigwait(signals, &number) == 0 && number != SIGINT && number != SIGTERM) continue;
     rws_server *server = c.server;
     if (!server) _exit(0);
-    rws_server_drain(server, s->seconds + DRAIN_SECONDS);
+    rws__server_drain(server, s->seconds + DRAIN_SECONDS);
     alarm(END_SECONDS); /* SIGALRM ends this process: nothing that it holds would be lost */
-    rws_server_free(server);
+    rws__server_free(server);
     exit(0);
 }
 
@@ -217,7 +217,7 @@ static void open_browser(const char *url)
     posix_spawnattr_setflags(&usual, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     const int failed = posix_spawnp(&pid, argv[0], NULL, &usual, argv, environ);
     posix_spawnattr_destroy(&usual);
-    if (failed) rws_note("There is no %s to open a browser with; open the address yourself.", argv[0]);
+    if (failed) rws__note("There is no %s to open a browser with; open the address yourself.", argv[0]);
 }
 
 /* Prints the address; without it nobody could ask the server. */
@@ -229,9 +229,9 @@ static rws_status announce(const session *s, rws_error *err)
     snprintf(url, sizeof url, "http://%s%s%s:%d/%s%s", six ? "[" : "", any, six ? "]" : "", (int)s->port,
              s->serve.token ? "?token=" : "", s->serve.token ? s->serve.token : "");
     puts(url);
-    RWS_TRY(rws_arguments_flush(err));
+    RWS_TRY(rws__arguments_flush(err));
     if (s->serve.anywhere)
-        rws_note(
+        rws__note(
             "Everyone in the network who has the token can ask these runs, and the connection is not encrypted: use a "
             "network that you trust, or an SSH tunnel to a server without --listen.");
     if (s->open) open_browser(url);
@@ -250,13 +250,13 @@ static rws_status supervise(const session *s, int socket, const sigset_t *signal
         while ((ended = waitpid(-1, &how, WNOHANG)) > 0) {
             if (ended != child) continue; /* the browser */
             if (asked || (WIFEXITED(how) && WEXITSTATUS(how) == 0)) return RWS_OK;
-            const double now = rws_clock_now();
+            const double now = rws__clock_now();
             if (n >= MAX_CRASHES && now - crashes[n % MAX_CRASHES] < 60)
                 return rws_fail(err, RWS_BROKEN, "The server crashed %d times in a minute, and is not started again.",
                                 MAX_CRASHES);
             crashes[n++ % MAX_CRASHES] = now;
-            rws_note("The server crashed (%s) and is started again.",
-                     WIFSIGNALED(how) ? strsignal(WTERMSIG(how)) : "it ended by itself");
+            rws__note("The server crashed (%s) and is started again.",
+                      WIFSIGNALED(how) ? strsignal(WTERMSIG(how)) : "it ended by itself");
             RWS_TRY(start(s, socket, signals, &child, err));
         }
     }
@@ -266,10 +266,10 @@ static rws_status listen_at(session *s, int *socket, rws_error *err)
 {
     const bool usual = s->port == UINT64_MAX;
     int        port = usual ? USUAL_PORT : (int)s->port;
-    rws_status status = rws_serve_listen(s->address, &port, socket, err);
+    rws_status status = rws__serve_listen(s->address, &port, socket, err);
     if (status != RWS_OK && usual) {
         port = 0;
-        status = rws_serve_listen(s->address, &port, socket, err);
+        status = rws__serve_listen(s->address, &port, socket, err);
     }
     s->port = (uint64_t)port;
     return status;
@@ -280,7 +280,7 @@ static rws_status serve_until_stopped(session *s, rws_error *err)
     int      socket;
     sigset_t signals;
     pid_t    child;
-    if ((s->serve.anywhere || s->wants_token) && !rws_serve_token(s->token))
+    if ((s->serve.anywhere || s->wants_token) && !rws__serve_token(s->token))
         return rws_fail(err, RWS_BAD_INPUT, "The system has no random numbers for a token.");
     if (s->token[0]) s->serve.token = s->token;
     RWS_TRY(listen_at(s, &socket, err));
@@ -318,7 +318,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
                     .particles = 100000,
                     .memory = 512,
                     .seconds = 30};
-    RWS_TRY(rws_arguments_parse(&argp, "rws serve", argc, argv, 0, &s, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws serve", argc, argv, 0, &s, err));
     if (s.serve.n_folders == 0) s.folders[s.serve.n_folders++] = ".";
     s.serve.folders = s.folders, s.serve.names = s.names, s.serve.models = s.models;
     s.serve.threads = (int)s.threads, s.serve.max_particles = (int)s.particles, s.serve.max_seconds = s.seconds;

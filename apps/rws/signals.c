@@ -16,16 +16,16 @@ volatile sig_atomic_t rws_signals_caught;
 static struct {
     pthread_t       thread;
     bool            on;
-    sem_t           asked; /* posted by the first signal, and by rws_signals_unwatch */
+    sem_t           asked; /* posted by the first signal, and by rws__signals_unwatch */
     const char     *message;
     atomic_bool     over;
     atomic_uint     readings;      /* of the flag */
     _Atomic(double) last, longest; /* time of the last reading; longest time between two, in seconds */
 } watch;
 
-bool rws_interrupted(void)
+bool rws__interrupted(void)
 {
-    const double now = rws_clock_now();
+    const double now = rws__clock_now();
     watch.longest = fmax(watch.longest, now - watch.last);
     watch.last = now;
     watch.readings++;
@@ -49,7 +49,7 @@ static bool is_ours(int number)
     return number != SIGHUP || !is_ignored(number);
 }
 
-void rws_signals_release(void)
+void rws__signals_release(void)
 {
     for (int i = 0; i < N; i++)
         if (is_ours(numbers[i])) signal(numbers[i], SIG_DFL);
@@ -61,12 +61,12 @@ static void caught(int number)
 {
     const int was = errno;
     rws_signals_caught = number;
-    rws_signals_release();
+    rws__signals_release();
     if (watch.on) sem_post(&watch.asked);
     errno = was;
 }
 
-void rws_signals_catch(void)
+void rws__signals_catch(void)
 {
     struct sigaction action = {.sa_handler = caught, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
@@ -96,11 +96,11 @@ static void *wait_for_readings(void *context)
     _exit(130);
 }
 
-void rws_signals_watch(const char *message)
+void rws__signals_watch(const char *message)
 {
     sigset_t all, were;
     watch.message = message;
-    watch.last = rws_clock_now();
+    watch.last = rws__clock_now();
     watch.over = false;
     watch.longest = 0;
     if (sem_init(&watch.asked, 0, 0) != 0) return;
@@ -110,7 +110,7 @@ void rws_signals_watch(const char *message)
     pthread_sigmask(SIG_SETMASK, &were, NULL);
 }
 
-void rws_signals_unwatch(void)
+void rws__signals_unwatch(void)
 {
     if (!watch.on) return;
     watch.over = true;

@@ -45,8 +45,8 @@ static error_t parse_task(const char *text, rws_campaign_options *o, const struc
     if (sscanf(text, "%d/%d%c", &o->task, &o->n_tasks, &end) == 2 && o->task >= 1 && o->task <= o->n_tasks &&
         o->n_tasks <= RWS_SWEEP_MAX_RUNS)
         return 0;
-    return rws_arguments_fail(state, "--task takes I/N with I from 1 to N, as in 3/12, not \"%s\".",
-                              rws_quote_short(text).text);
+    return rws__arguments_fail(state, "--task takes I/N with I from 1 to N, as in 3/12, not \"%s\".",
+                               rws__quote_short(text).text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -54,25 +54,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     sweep_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->campaign; return 0;
-    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
+    case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);
     case KEY_LIST: o->list = true; return 0;
     case KEY_STATUS: o->status = true; return 0;
     case KEY_SLURM: o->slurm = true; return 0;
-    case KEY_TASKS: return rws_arguments_count(state, "--tasks", arg, 1, RWS_MAX_TASKS, &o->tasks);
+    case KEY_TASKS: return rws__arguments_count(state, "--tasks", arg, 1, RWS_MAX_TASKS, &o->tasks);
     case KEY_TASK: return parse_task(arg, &o->campaign, state);
     case ARGP_KEY_ARG:
         if (o->file && o->slurm && o->n_sbatch < MAX_SBATCH) {
             o->sbatch[o->n_sbatch++] = arg;
             return 0;
         }
-        if (o->file) return rws_arguments_extra(state, arg);
+        if (o->file) return rws__arguments_extra(state, arg);
         o->file = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!o->file) return rws_arguments_fail(state, "Which sweep? Name its file.");
+        if (!o->file) return rws__arguments_fail(state, "Which sweep? Name its file.");
         if (o->slurm + o->status + o->list + (o->campaign.n_tasks > 0) > 1)
-            return rws_arguments_fail(state, "--list, --status, --slurm and --task do not go together.");
-        if (o->tasks && !o->slurm) return rws_arguments_fail(state, "--tasks goes with --slurm.");
+            return rws__arguments_fail(state, "--list, --status, --slurm and --task do not go together.");
+        if (o->tasks && !o->slurm) return rws__arguments_fail(state, "--tasks goes with --slurm.");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -112,7 +112,7 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     RWS_TRY(rws_sweep_check(sweep, !o->list, err));
     if (o->list) {
         for (int i = 0; i < sweep->n; i++) {
-            if (o->campaign.json) rws_report_json(json_pack("{s:o}", "run", rws_report_string(sweep->runs[i].name)));
+            if (o->campaign.json) rws__report_json(json_pack("{s:o}", "run", rws__report_string(sweep->runs[i].name)));
             else puts(sweep->runs[i].name);
         }
         return RWS_OK;
@@ -126,30 +126,30 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     rws_campaign_options campaign = o->campaign;
     campaign.what = "sweep";
     campaign.folder = folder;
-    if (o->status) return rws_slurm_status(sweep, folder, campaign.json, err);
+    if (o->status) return rws__slurm_status(sweep, folder, campaign.json, err);
     if (o->slurm)
-        return rws_slurm_submit(sweep, o->file, folder, (int)o->tasks, o->sbatch, o->n_sbatch, campaign.json, err);
+        return rws__slurm_submit(sweep, o->file, folder, (int)o->tasks, o->sbatch, o->n_sbatch, campaign.json, err);
     if (campaign.n_tasks) keep_task(sweep, &campaign);
-    const rws_status status = rws_campaign_run(sweep, &campaign, &result, err);
-    if (status == RWS_STOPPED && campaign.n_tasks && rws_signals_caught == SIGTERM) rws_slurm_requeue();
+    const rws_status status = rws__campaign_run(sweep, &campaign, &result, err);
+    if (status == RWS_STOPPED && campaign.n_tasks && rws_signals_caught == SIGTERM) rws__slurm_requeue();
     RWS_TRY(status);
-    return rws_campaign_verdict(&result, err);
+    return rws__campaign_verdict(&result, err);
 }
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     sweep_options o = {0};
     rws_sweep    *sweep;
-    RWS_TRY(rws_arguments_parse(&argp, "rws sweep", argc, argv, 0, &o, err));
-    if (!o.campaign.n_tasks && rws_comm_started() > 1)
+    RWS_TRY(rws__arguments_parse(&argp, "rws sweep", argc, argv, 0, &o, err));
+    if (!o.campaign.n_tasks && rws__comm_started() > 1)
         return rws_fail(
             err, RWS_BAD_INPUT,
             "rws sweep works alone, not as %d ranks: start it without mpirun or srun, or give each its --task "
             "I/N.",
-            rws_comm_started());
-    rws_comm_forget_start(); /* its runs are not ranks of one job */
+            rws__comm_started());
+    rws__comm_forget_start(); /* its runs are not ranks of one job */
     if (o.campaign.n_tasks)
-        rws_signals_catch(); /* Slurm may send one at any time, and the task must then be queued again */
+        rws__signals_catch(); /* Slurm may send one at any time, and the task must then be queued again */
     RWS_TRY(rws_sweep_read(o.file, &sweep, err));
     const rws_status status = do_sweep(&o, sweep, err);
     rws_sweep_free(sweep);

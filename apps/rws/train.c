@@ -41,7 +41,7 @@ static rws_status ask(session *s, rws_gallery *gallery, rws_error *err)
     for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
         rws_answers *a;
         RWS_TRY(rws_trainer_ask(s->trainer, &(rws_question){.test = i, .n_particles = K, .seed = c->seed}, &a, err));
-        if (a->n) rws_gallery_add(gallery, a->list[0].reports, a->list[0].n_reports);
+        if (a->n) rws__gallery_add(gallery, a->list[0].reports, a->list[0].n_reports);
         rws_answers_free(a);
     }
     return RWS_OK;
@@ -54,9 +54,9 @@ static rws_status draw(const session *s, const rws_gallery *gallery, rws_error *
     char           name[32], title[48];
     snprintf(name, sizeof name, "%08" PRIu64 ".png", done);
     snprintf(title, sizeof title, "iteration %" PRIu64, done);
-    char      *folder = rws_file_join(s->options.out, "pictures"), *path = folder ? rws_file_join(folder, name) : NULL;
-    rws_status status = path ? rws_file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
-    if (status == RWS_OK) status = rws_gallery_draw(gallery, title, path, err);
+    char *folder = rws__file_join(s->options.out, "pictures"), *path = folder ? rws__file_join(folder, name) : NULL;
+    rws_status status = path ? rws__file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
+    if (status == RWS_OK) status = rws__gallery_draw(gallery, title, path, err);
     free(path);
     free(folder);
     return status;
@@ -70,11 +70,11 @@ static void draw_pictures(session *s)
     rws_status  status = ask(s, &gallery, &err);
     if (status == RWS_OK && gallery.n) status = draw(s, &gallery, &err);
     if (status != RWS_OK && status != RWS_STOPPED) {
-        rws_progress_clear(&s->progress);
-        rws_note("There will be no more pictures: %s", err.text);
+        rws__progress_clear(&s->progress);
+        rws__note("There will be no more pictures: %s", err.text);
     }
     if (status != RWS_OK || !gallery.n) s->pictures = 0;
-    rws_gallery_release(&gallery);
+    rws__gallery_release(&gallery);
 }
 
 /* ---- callbacks of training */
@@ -82,13 +82,13 @@ static void draw_pictures(session *s)
 static bool stop(void *context)
 {
     (void)context;
-    return rws_interrupted();
+    return rws__interrupted();
 }
 
 static void progress(void *context, const rws_trainer *t)
 {
     session *s = context;
-    rws_progress_show(&s->progress, rws_trainer_iteration(t));
+    rws__progress_show(&s->progress, rws_trainer_iteration(t));
 }
 
 /* Notes, at the first evaluation and at the end, a site that the user names and that no particle has visited. */
@@ -97,9 +97,9 @@ static void note_unvisited(session *s, const rws_trainer *t, bool final)
     const char *site = s->looked && !final ? NULL : rws_trainer_unvisited(t);
     s->looked = true;
     if (!site) return;
-    rws_progress_clear(&s->progress);
-    rws_note("No particle has visited site \"%s\"%s, which is given choices or a gradient; is its name right?",
-             rws_quote_short(site).text, final ? "" : " yet");
+    rws__progress_clear(&s->progress);
+    rws__note("No particle has visited site \"%s\"%s, which is given choices or a gradient; is its name right?",
+              rws__quote_short(site).text, final ? "" : " yet");
 }
 
 /* Notes at the end a parameter that has not learned. */
@@ -107,10 +107,10 @@ static void note_unlearned(const rws_trainer *t)
 {
     const char *name = rws_trainer_unlearned(t);
     if (name)
-        rws_note("The parameter \"%s\" has had no gradient and has not learned: does a program use it? Parameters of "
-                 "the guide "
-                 "belong to the group phi.",
-                 rws_quote_short(name).text);
+        rws__note("The parameter \"%s\" has had no gradient and has not learned: does a program use it? Parameters of "
+                  "the guide "
+                  "belong to the group phi.",
+                  rws__quote_short(name).text);
 }
 
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
@@ -118,16 +118,16 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     (void)err;
     session *s = context;
     char     brief[128];
-    rws_progress_clear(&s->progress);
-    rws_report_brief(m, brief, sizeof brief);
-    rws_progress_note(&s->progress, "%s", brief);
+    rws__progress_clear(&s->progress);
+    rws__report_brief(m, brief, sizeof brief);
+    rws__progress_note(&s->progress, "%s", brief);
     if (s->options.json) {
-        rws_report_measures(rws_trainer_model(t), m, rws_trainer_seconds(t), final);
+        rws__report_measures(rws_trainer_model(t), m, rws_trainer_seconds(t), final);
     } else if (!final) {
-        rws_report_row(m, m->seconds, !s->heading);
+        rws__report_row(m, m->seconds, !s->heading);
         s->heading = true;
     }
-    if (!s->impossible) rws_report_impossible(m);
+    if (!s->impossible) rws__report_impossible(m);
     s->impossible |= m->impossible > 0;
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
     note_unvisited(s, t, final);
@@ -140,26 +140,27 @@ static rws_status train(session *s, rws_error *err)
     const rws_config *c = rws_trainer_config(s->trainer);
     char              what[96];
     snprintf(what, sizeof what, "%s on %s", c->method, rws_trainer_model(s->trainer)->name);
-    rws_progress_init(&s->progress, what, rws_trainer_iteration(s->trainer), c->iterations);
-    rws_signals_catch();
-    rws_signals_watch(rws_rank() > 0    ? NULL
-                      : !s->options.out ? ENDLESS "Training has ended.\n"
-                                        : ENDLESS "The last checkpoint of the run is whole; continue with --resume.\n");
+    rws__progress_init(&s->progress, what, rws_trainer_iteration(s->trainer), c->iterations);
+    rws__signals_catch();
+    rws__signals_watch(rws_rank() > 0    ? NULL
+                       : !s->options.out ? ENDLESS "Training has ended.\n"
+                                         : ENDLESS
+                           "The last checkpoint of the run is whole; continue with --resume.\n");
     const rws_watch  watch = {.context = s,
                               .stop = stop,
                               .progress = progress,
                               .evaluated = evaluated,
                               .save_every = s->save_every > 0 ? s->save_every : -1};
     const rws_status status = rws_trainer_train(s->trainer, &watch, err);
-    rws_signals_unwatch();
-    rws_progress_clear(&s->progress);
+    rws__signals_unwatch();
+    rws__progress_clear(&s->progress);
     if (status != RWS_STOPPED) return status;
     const uint64_t done = rws_trainer_iteration(s->trainer);
     if (!s->options.out)
         return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; without --out nothing is kept.", done);
     char       model[200], out[200];
-    const bool fits = rws_shell_word(rws_trainer_config(s->trainer)->model, model, sizeof model) &&
-                      rws_shell_word(s->options.out, out, sizeof out);
+    const bool fits = rws__shell_word(rws_trainer_config(s->trainer)->model, model, sizeof model) &&
+                      rws__shell_word(s->options.out, out, sizeof out);
     if (!fits)
         return rws_fail(err, RWS_STOPPED,
                         "Stopped after iteration %" PRIu64 "; the same --out with --resume continues.", done);
@@ -175,16 +176,16 @@ static void note_warnings(const session *s)
     const rws_config *c = rws_trainer_config(s->trainer);
     const int         n = c->shards * c->particle_shards;
     if (rws_n_ranks() > n)
-        rws_note("%d ranks share %d shards, so that %d of them have nothing to do; a new run may have more --shards.",
-                 rws_n_ranks(), n, rws_n_ranks() - n);
+        rws__note("%d ranks share %d shards, so that %d of them have nothing to do; a new run may have more --shards.",
+                  rws_n_ranks(), n, rws_n_ranks() - n);
     const char *warnings = rws_trainer_warnings(s->trainer);
-    if (warnings[0]) rws_note("%s", warnings);
+    if (warnings[0]) rws__note("%s", warnings);
 }
 
 static rws_status begin(session *s, rws_error *err)
 {
     rws_options *o = &s->options;
-    rws_options_fill(o);
+    rws__options_fill(o);
     RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
     if (o->out) RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
     note_warnings(s);
@@ -196,23 +197,24 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
 {
     rws_folder *folder = NULL;
     rws_config  stored, config;
-    rws_status  status = rws_folder_open(o->out, &stored, &folder, err);
+    rws_status  status = rws__folder_open(o->out, &stored, &folder, err);
     if (status == RWS_OK) {
-        status = rws_options_resume(o, &stored, rws_folder_recorded(folder), &config, err);
-        if (status != RWS_OK && !rws_folder_has_checkpoint(folder))
-            rws_error_append(err, " It has no checkpoint yet: without --resume it begins anew.");
+        status = rws__options_resume(o, &stored, rws__folder_recorded(folder), &config, err);
+        if (status != RWS_OK && !rws__folder_has_checkpoint(folder))
+            rws__error_append(err, " It has no checkpoint yet: without --resume it begins anew.");
     }
-    rws_folder_close(folder);
+    rws__folder_close(folder);
     return status;
 }
 
 /* The options that were given and may differ from the run's own. */
 static rws_config changes_of(const rws_options *o)
 {
-    rws_config changes = {.model = rws_options_model(o), .changed = o->config.changed, .limits = o->config.limits};
-    if (rws_options_given(o, "threads")) changes.threads = o->config.threads ? o->config.threads : rws_options_cores();
-    if (rws_options_given(o, "iterations")) changes.iterations = o->config.iterations;
-    if (rws_options_given(o, "lr")) changes.lr = o->config.lr;
+    rws_config changes = {.model = rws__options_model(o), .changed = o->config.changed, .limits = o->config.limits};
+    if (rws__options_given(o, "threads"))
+        changes.threads = o->config.threads ? o->config.threads : rws__options_cores();
+    if (rws__options_given(o, "iterations")) changes.iterations = o->config.iterations;
+    if (rws__options_given(o, "lr")) changes.lr = o->config.lr;
     return changes;
 }
 
@@ -220,7 +222,7 @@ static rws_status begin_again(session *s, rws_error *err)
 {
     const rws_options *o = &s->options;
     const rws_config   changes = changes_of(o);
-    RWS_TRY(rws_comm_agree(rws_comm_world(), rws_rank() == 0 ? check_resume(o, err) : RWS_OK, err));
+    RWS_TRY(rws__comm_agree(rws__comm_world(), rws_rank() == 0 ? check_resume(o, err) : RWS_OK, err));
     RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
     note_warnings(s);
     return RWS_OK;
@@ -230,10 +232,10 @@ static rws_status finished(session *s, rws_error *err)
 {
     rws_measures m;
     RWS_TRY(rws_trainer_evaluate(s->trainer, &m, err));
-    rws_note("The run in %s is finished: %" PRIu64 " iterations are done; --iterations would extend it.",
-             s->options.out, m.iteration);
-    if (s->options.json) rws_report_measures(rws_trainer_model(s->trainer), &m, m.seconds, true);
-    else rws_report_row(&m, m.seconds, true);
+    rws__note("The run in %s is finished: %" PRIu64 " iterations are done; --iterations would extend it.",
+              s->options.out, m.iteration);
+    if (s->options.json) rws__report_measures(rws_trainer_model(s->trainer), &m, m.seconds, true);
+    else rws__report_row(&m, m.seconds, true);
     return RWS_OK;
 }
 
@@ -254,8 +256,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     session *s = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &s->options; return 0;
-    case KEY_SAVE_EVERY: return rws_arguments_real(state, "--save-every", arg, 0, 1e6, &s->save_every);
-    case KEY_PICTURES: return rws_arguments_count(state, "--pictures", arg, 0, 1000, &s->pictures);
+    case KEY_SAVE_EVERY: return rws__arguments_real(state, "--save-every", arg, 0, 1e6, &s->save_every);
+    case KEY_PICTURES: return rws__arguments_count(state, "--pictures", arg, 0, 1000, &s->pictures);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -271,9 +273,9 @@ static const struct argp argp = {
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     session s = {.save_every = MIN_SAVE_SECONDS, .pictures = UINT64_MAX};
-    RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
+    RWS_TRY(rws__arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
     const char *hint = s.options.out ? " The last checkpoint of the run is whole; continue with --resume." : "";
-    RWS_TRY(rws_command_join(hint, err));
+    RWS_TRY(rws__command_join(hint, err));
     rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
     if (status == RWS_OK) {
         const uint64_t most = (uint64_t)rws_trainer_model(s.trainer)->defaults.pictures;

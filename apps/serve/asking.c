@@ -54,7 +54,7 @@ static bool begin_work(rws_core *c, rws_reply *reply)
     while ((code = sem_clockwait(&c->work, CLOCK_MONOTONIC, &until)) != 0 && errno == EINTR) continue;
     if (code == 0) return true;
     reply->retry = true;
-    return rws_reply_fail(reply, 503, "The server has more questions than it can answer; ask again later.");
+    return rws__reply_fail(reply, 503, "The server has more questions than it can answer; ask again later.");
 }
 
 static void end_work(rws_core *c)
@@ -65,14 +65,14 @@ static void end_work(rws_core *c)
 static bool is_late(void *context)
 {
     const asking *a = context;
-    return rws_clock_now() > a->until;
+    return rws__clock_now() > a->until;
 }
 
 /* Whether a batch of samples, which may take longer than a question, ends early: the server does, or nobody waits for it. */
 static bool is_idle(void *context)
 {
     asking      *a = context;
-    const double now = rws_clock_now();
+    const double now = rws__clock_now();
     if (a->core->draining) return true;
     if (!a->gone || now - a->looked < LOOK_EVERY) return false;
     a->looked = now;
@@ -84,7 +84,7 @@ static bool is_idle(void *context)
 /* The shared object of --model that a run has; NULL: none. rws_posterior_open decides whether it fits. */
 static const char *named_object(const rws_core *c, const char *model)
 {
-    char       *real = model && rws_model_is_path(model) ? realpath(model, NULL) : NULL;
+    char       *real = model && rws__model_is_path(model) ? realpath(model, NULL) : NULL;
     const char *named = NULL;
     for (int i = 0; i < c->options.n_models && real && !named; i++) {
         char *other = realpath(c->options.models[i], NULL);
@@ -98,7 +98,7 @@ static const char *named_object(const rws_core *c, const char *model)
 /* Whether the model is a path or the name of a built-in model. The model of a run from Python is neither. */
 static bool is_known(const char *model)
 {
-    if (!model || rws_model_is_path(model)) return true;
+    if (!model || rws__model_is_path(model)) return true;
     for (int i = 0; rws_model_at(i); i++)
         if (strcmp(rws_model_at(i)->name, model) == 0) return true;
     return false;
@@ -107,32 +107,32 @@ static bool is_known(const char *model)
 /* The folder of the run, the caller's to free; NULL with the reply. *named is the shared object that the user has named for it. */
 static char *find_folder(rws_core *c, const rws_request *r, const char **named, rws_reply *reply)
 {
-    rws_catalogue_read(c->catalogue);
-    const rws_listed *run = rws_core_run(c, r, reply);
+    rws__catalogue_read(c->catalogue);
+    const rws_listed *run = rws__core_run(c, r, reply);
     const char       *model = run ? rws_result_get(&run->result, "model") : NULL;
     char             *folder = NULL;
     *named = named_object(c, model);
-    if (run && !run->folder) rws_reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
+    if (run && !run->folder) rws__reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
     else if (run && !is_known(model))
-        rws_reply_fail(reply, 409,
-                       "The model \"%s\" is not part of this program: a run that was trained from Python is asked "
-                       "there, with rws.open(FOLDER, MODEL). Its curves are shown all the same.",
-                       rws_quote(model).text);
-    else if (run && model && rws_model_is_path(model) && !*named)
-        rws_reply_fail(reply, 403,
-                       "The run has a model of its own, \"%s\", which is loaded only if rws serve is started "
-                       "with --model and its path.",
-                       rws_quote(model).text);
-    else if (run && !(folder = strdup(run->folder))) rws_reply_fail(reply, 503, "There is no memory for this reply.");
-    rws_catalogue_done(c->catalogue);
+        rws__reply_fail(reply, 409,
+                        "The model \"%s\" is not part of this program: a run that was trained from Python is asked "
+                        "there, with rws.open(FOLDER, MODEL). Its curves are shown all the same.",
+                        rws__quote(model).text);
+    else if (run && model && rws__model_is_path(model) && !*named)
+        rws__reply_fail(reply, 403,
+                        "The run has a model of its own, \"%s\", which is loaded only if rws serve is started "
+                        "with --model and its path.",
+                        rws__quote(model).text);
+    else if (run && !(folder = strdup(run->folder))) rws__reply_fail(reply, 503, "There is no memory for this reply.");
+    rws__catalogue_done(c->catalogue);
     return folder;
 }
 
 static void end(void *context)
 {
     asking *a = context;
-    if (a->opened) rws_posteriors_give_back(a->core->posteriors, a->opened);
-    rws_body_release(&a->body);
+    if (a->opened) rws__posteriors_give_back(a->core->posteriors, a->opened);
+    rws__body_release(&a->body);
     free(a->fields);
     free(a);
 }
@@ -140,7 +140,7 @@ static void end(void *context)
 /* False without memory. */
 static bool list_fields(asking *a)
 {
-    const rws_posterior *p = rws_opened_posterior(a->opened);
+    const rws_posterior *p = rws__opened_posterior(a->opened);
     rws_field            field;
     int                  n = 0;
     while (rws_posterior_field(p, n, &field)) n++;
@@ -153,7 +153,7 @@ static bool list_fields(asking *a)
 /* Ends a question that failed. NULL, for `return fail(…)`. */
 static asking *fail(asking *a, rws_status status, const rws_error *err, rws_reply *reply)
 {
-    rws_reply_status(reply, status, err);
+    rws__reply_status(reply, status, err);
     end(a);
     return NULL;
 }
@@ -168,9 +168,9 @@ static asking *begin(rws_core *c, const rws_request *r, rws_reply *reply)
     rws_status status = RWS_OK;
     if (a) {
         *a = (asking){.core = c, .gone = r->gone, .client = r->client};
-        status = rws_posteriors_take(c->posteriors, folder, &given, &a->opened, &err);
+        status = rws__posteriors_take(c->posteriors, folder, &given, &a->opened, &err);
         if (status == RWS_OK && !list_fields(a)) status = rws_no_memory(&err, "this reply");
-    } else if (folder) rws_reply_fail(reply, 503, "There is no memory for this reply.");
+    } else if (folder) rws__reply_fail(reply, 503, "There is no memory for this reply.");
     free(folder);
     return status == RWS_OK ? a : fail(a, status, &err, reply);
 }
@@ -181,8 +181,8 @@ static asking *begin_body(rws_core *c, const rws_request *r, rws_body_kind kind,
     if (!a) return NULL;
     rws_error        err = {""};
     const rws_status status =
-        rws_body_read(r->body, r->n_body, kind, a->fields, a->n_fields, &c->limits, &a->body, &err);
-    a->until = rws_clock_now() + c->options.max_seconds;
+        rws__body_read(r->body, r->n_body, kind, a->fields, a->n_fields, &c->limits, &a->body, &err);
+    a->until = rws__clock_now() + c->options.max_seconds;
     return status == RWS_OK ? a : fail(a, status, &err, reply);
 }
 
@@ -194,17 +194,17 @@ static bool answer_once(asking *a, rws_status (*write)(asking *, rws_buffer *, r
     if (good) {
         const rws_status status = write(a, &reply->body, &err);
         end_work(a->core);
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
+        good = status == RWS_OK || rws__reply_status(reply, status, &err);
     }
     end(a);
-    return good && rws_reply_end(reply, "application/json");
+    return good && rws__reply_end(reply, "application/json");
 }
 
 static void write_error(rws_buffer *out, const char *message)
 {
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "error", message);
-    rws_buffer_close(out, '}');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "error", message);
+    rws__buffer_close(out, '}');
 }
 
 /* The next lines of a reply, written by `write`; false after a failure, whose message is the last line. */
@@ -219,10 +219,10 @@ static bool next_lines(asking *a, rws_status (*write)(asking *, rws_buffer *, rw
         if (a->failed) write_error(out, err.text);
     } else {
         a->failed = true;
-        rws_buffer_add(out, busy.body.bytes, busy.body.n);
+        rws__buffer_add(out, busy.body.bytes, busy.body.n);
     }
-    if (a->failed) rws_buffer_add(out, "\n", 1);
-    rws_reply_release(&busy);
+    if (a->failed) rws__buffer_add(out, "\n", 1);
+    rws__reply_release(&busy);
     return true;
 }
 
@@ -230,50 +230,50 @@ static bool next_lines(asking *a, rws_status (*write)(asking *, rws_buffer *, rw
 
 static void write_field(const rws_field *f, rws_buffer *out)
 {
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "name", f->name);
-    rws_buffer_key_number(out, "dim", f->dim);
-    rws_buffer_key_true(out, "label", f->label);
-    rws_buffer_key_number(out, "item", f->item);
-    rws_buffer_key_number(out, "most", f->most);
-    rws_buffer_close(out, '}');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "name", f->name);
+    rws__buffer_key_number(out, "dim", f->dim);
+    rws__buffer_key_true(out, "label", f->label);
+    rws__buffer_key_number(out, "item", f->item);
+    rws__buffer_key_number(out, "most", f->most);
+    rws__buffer_close(out, '}');
 }
 
-bool rws_answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     asking *a = begin(c, r, reply);
     if (!a) return false;
-    const rws_posterior *p = rws_opened_posterior(a->opened);
+    const rws_posterior *p = rws__opened_posterior(a->opened);
     const rws_model     *m = rws_posterior_model(p);
     rws_buffer          *out = &reply->body;
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "model", m->name);
-    rws_buffer_key_text(out, "help", m->help);
-    rws_buffer_key_number(out, "iteration", (double)rws_posterior_iteration(p));
-    rws_buffer_key_true(out, "text", m->read != NULL);
-    rws_buffer_key_true(out, "picture", m->see != NULL);
-    rws_buffer_key_true(out, "exact", m->posterior != NULL);
-    rws_buffer_key_number(out, "n_test", rws_posterior_config(p)->n_test);
-    rws_buffer_key_number(out, "max_particles", c->limits.particles);
-    rws_buffer_open_key(out, "fields", '[');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "model", m->name);
+    rws__buffer_key_text(out, "help", m->help);
+    rws__buffer_key_number(out, "iteration", (double)rws_posterior_iteration(p));
+    rws__buffer_key_true(out, "text", m->read != NULL);
+    rws__buffer_key_true(out, "picture", m->see != NULL);
+    rws__buffer_key_true(out, "exact", m->posterior != NULL);
+    rws__buffer_key_number(out, "n_test", rws_posterior_config(p)->n_test);
+    rws__buffer_key_number(out, "max_particles", c->limits.particles);
+    rws__buffer_open_key(out, "fields", '[');
     for (int i = 0; i < a->n_fields; i++) write_field(&a->fields[i], out);
-    rws_buffer_close(out, ']');
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, ']');
+    rws__buffer_close(out, '}');
     end(a);
-    return rws_reply_end(reply, "application/json");
+    return rws__reply_end(reply, "application/json");
 }
 
 /* ---- infer */
 
 static void write_answers(const rws_answers *a, const rws_body *body, rws_buffer *out)
 {
-    rws_buffer_open(out, '{');
-    rws_answers_write(a,
-                      &(rws_answers_parts){.answers = body->top,
-                                           .particles = body->listed ? MOST_PARTICLES : 0,
-                                           .marginals = body->marginals ? MOST_MOMENTS : 0},
-                      out);
-    rws_buffer_close(out, '}');
+    rws__buffer_open(out, '{');
+    rws__answers_write(a,
+                       &(rws_answers_parts){.answers = body->top,
+                                            .particles = body->listed ? MOST_PARTICLES : 0,
+                                            .marginals = body->marginals ? MOST_MOMENTS : 0},
+                       out);
+    rws__buffer_close(out, '}');
 }
 
 static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
@@ -282,8 +282,9 @@ static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
     rws_answers  *answers;
     q->stop = is_late;
     q->context = a;
-    a->until = rws_clock_now() + a->core->options.max_seconds; /* the time that it waited for a thread does not count */
-    rws_status status = rws_posterior_ask(rws_opened_posterior(a->opened), q, &answers, err);
+    a->until =
+        rws__clock_now() + a->core->options.max_seconds; /* the time that it waited for a thread does not count */
+    rws_status status = rws_posterior_ask(rws__opened_posterior(a->opened), q, &answers, err);
     if (status == RWS_STOPPED)
         rws_fail(err, status, "The question took more than %g seconds: ask with fewer particles.",
                  a->core->options.max_seconds);
@@ -301,7 +302,7 @@ static rws_status infer_line(asking *a, rws_buffer *out, rws_error *err)
         write_error(out, err->text);
         status = RWS_OK;
     }
-    if (status == RWS_OK) rws_buffer_add(out, "\n", 1);
+    if (status == RWS_OK) rws__buffer_add(out, "\n", 1);
     return status;
 }
 
@@ -311,13 +312,13 @@ static bool next_answer(void *context, rws_buffer *out)
     return a->done < a->body.n_data && next_lines(a, infer_line, out);
 }
 
-bool rws_answer_infer(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_infer(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     asking *a = begin_body(c, r, RWS_BODY_INFER, reply);
     if (!a) return false;
     if (a->body.many) {
         reply->stream = (rws_stream){a, next_answer, end};
-        return rws_reply_end(reply, "application/x-ndjson");
+        return rws__reply_end(reply, "application/x-ndjson");
     }
     return answer_once(a, infer_one, reply);
 }
@@ -337,8 +338,8 @@ static rws_status write_samples(asking *a, const rws_samples *samples, const cha
 {
     for (int i = 0; i < samples->n; i++) {
         if (is_idle(a)) return RWS_STOPPED;
-        rws_sample_write(rws_opened_posterior(a->opened), &samples->list[i], a->body.listed, out);
-        rws_buffer_add(out, after, strlen(after));
+        rws__sample_write(rws__opened_posterior(a->opened), &samples->list[i], a->body.listed, out);
+        rws__buffer_add(out, after, strlen(after));
         a->done++;
     }
     return RWS_OK;
@@ -349,18 +350,18 @@ static rws_status write_samples(asking *a, const rws_samples *samples, const cha
 static rws_status sample_batch(asking *a, const char *after, rws_buffer *out, rws_error *err)
 {
     rws_samples *samples;
-    const double began = rws_clock_now();
+    const double began = rws__clock_now();
     if (a->spent > a->core->options.max_seconds)
         return rws_fail(err, RWS_STOPPED,
                         "The samples took more than %g seconds, and %d of %d were drawn: ask for fewer.",
                         a->core->options.max_seconds, a->done, a->body.samples);
-    rws_status status = rws_posterior_sample_unless(rws_opened_posterior(a->opened), batch_of(a),
-                                                    a->body.seed + a->batches++, is_idle, a, &samples, err);
+    rws_status status = rws__posterior_sample_unless(rws__opened_posterior(a->opened), batch_of(a),
+                                                     a->body.seed + a->batches++, is_idle, a, &samples, err);
     if (status == RWS_OK) {
         status = write_samples(a, samples, after, out);
         rws_samples_free(samples);
     }
-    a->spent += rws_clock_now() - began;
+    a->spent += rws__clock_now() - began;
     if (status != RWS_STOPPED) return status;
     return rws_fail(err, status, "The server is about to end, and %d of %d samples were drawn; try again later.",
                     a->done, a->body.samples);
@@ -368,10 +369,10 @@ static rws_status sample_batch(asking *a, const char *after, rws_buffer *out, rw
 
 static rws_status write_all_samples(asking *a, rws_buffer *out, rws_error *err)
 {
-    rws_buffer_open(out, '{');
-    rws_buffer_open_key(out, "samples", '[');
+    rws__buffer_open(out, '{');
+    rws__buffer_open_key(out, "samples", '[');
     RWS_TRY(sample_batch(a, "", out, err));
-    rws_buffer_print(out, "]}");
+    rws__buffer_print(out, "]}");
     return RWS_OK;
 }
 
@@ -386,17 +387,17 @@ static bool next_samples(void *context, rws_buffer *out)
     return a->done < a->body.samples && next_lines(a, sample_lines, out);
 }
 
-bool rws_answer_sample(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_sample(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     asking *a = begin_body(c, r, RWS_BODY_SAMPLE, reply);
     if (!a) return false;
     if (r->accept && strstr(r->accept, "application/x-ndjson")) {
         reply->stream = (rws_stream){a, next_samples, end};
-        return rws_reply_end(reply, "application/x-ndjson");
+        return rws__reply_end(reply, "application/x-ndjson");
     }
     if (a->body.samples <= batch_of(a)) return answer_once(a, write_all_samples, reply);
-    rws_reply_fail(reply, 400, "More than %d samples come as lines: send the header \"Accept: application/x-ndjson\".",
-                   batch_of(a));
+    rws__reply_fail(reply, 400, "More than %d samples come as lines: send the header \"Accept: application/x-ndjson\".",
+                    batch_of(a));
     end(a);
     return false;
 }
@@ -406,16 +407,16 @@ bool rws_answer_sample(rws_core *c, const rws_request *r, rws_reply *reply)
 static rws_status write_score(asking *a, rws_buffer *out, rws_error *err)
 {
     rws_score score;
-    RWS_TRY(rws_posterior_score(rws_opened_posterior(a->opened), &a->body.data[0].question, a->body.choices,
+    RWS_TRY(rws_posterior_score(rws__opened_posterior(a->opened), &a->body.data[0].question, a->body.choices,
                                 a->body.n_choices, &score, err));
-    rws_buffer_open(out, '{');
-    rws_buffer_key_number(out, "log_p", score.log_p);
-    rws_buffer_key_number(out, "log_q", score.log_q);
-    rws_buffer_close(out, '}');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_number(out, "log_p", score.log_p);
+    rws__buffer_key_number(out, "log_q", score.log_q);
+    rws__buffer_close(out, '}');
     return RWS_OK;
 }
 
-bool rws_answer_score(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_score(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     asking *a = begin_body(c, r, RWS_BODY_SCORE, reply);
     return a && answer_once(a, write_score, reply);

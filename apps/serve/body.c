@@ -10,7 +10,7 @@
 
 enum { TOP = 10, MOST_TOP = 1000, MOST_TEXT = 20000, MOST_SIDE = 1024, MOST_CHOICES = 20000, MOST_TEST = 1000000 };
 
-void rws_body_release(rws_body *p)
+void rws__body_release(rws_body *p)
 {
     for (int i = 0; i < p->n_data; i++) {
         free((void *)p->data[i].picture.grey);
@@ -84,17 +84,17 @@ static rws_status read_series(const json_t *value, const rws_field *f, float *ou
         good = read_numbers(json_array_get(value, i), f->item, out + 1 + i * (size_t)f->item);
     if (good) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "The field \"%s\" is an array of at most %d items of %d finite number%s each.",
-                    rws_quote_short(f->name).text, f->most, f->item, f->item == 1 ? "" : "s");
+                    rws__quote_short(f->name).text, f->most, f->item, f->item == 1 ? "" : "s");
 }
 
 static rws_status read_field(const json_t *value, const rws_field *f, float *out, rws_error *err)
 {
     if (!value)
         return rws_fail(err, RWS_BAD_INPUT, "The datum has no value for the field \"%s\".",
-                        rws_quote_short(f->name).text);
+                        rws__quote_short(f->name).text);
     if (f->most > 0) return read_series(value, f, out, err);
     if (read_numbers(value, f->dim, out)) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "The field \"%s\" is %s%d finite number%s.", rws_quote_short(f->name).text,
+    return rws_fail(err, RWS_BAD_INPUT, "The field \"%s\" is %s%d finite number%s.", rws__quote_short(f->name).text,
                     f->dim == 1 ? "" : "an array of ", f->dim, f->dim == 1 ? "" : "s");
 }
 
@@ -110,7 +110,7 @@ static rws_status read_fields(const json_t *object, const rws_field *fields, int
     {
         bool known = false;
         for (int i = 0; i < n && !known; i++) known = !fields[i].label && strcmp(fields[i].name, key) == 0;
-        if (!known) return rws_fail(err, RWS_BAD_INPUT, "The model has no field \"%s\".", rws_quote_short(key).text);
+        if (!known) return rws_fail(err, RWS_BAD_INPUT, "The model has no field \"%s\".", rws__quote_short(key).text);
     }
     out->numbers = calloc(total + 1, sizeof *out->numbers);
     out->fields = calloc((size_t)n + 1, sizeof *out->fields);
@@ -234,7 +234,7 @@ static rws_status check_keys(const json_t *object, const char *allowed, rws_erro
     json_object_foreach((json_t *)object, key, value)
     {
         if (is_word(key, allowed)) continue;
-        return rws_fail(err, RWS_BAD_INPUT, "There is no key \"%s\" here; the keys are%s.", rws_quote_short(key).text,
+        return rws_fail(err, RWS_BAD_INPUT, "There is no key \"%s\" here; the keys are%s.", rws__quote_short(key).text,
                         allowed);
     }
     return RWS_OK;
@@ -302,16 +302,16 @@ static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_fi
     return RWS_OK;
 }
 
-rws_status rws_body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
-                         const rws_body_limits *limits, rws_body *out, rws_error *err)
+rws_status rws__body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
+                          const rws_body_limits *limits, rws_body *out, rws_error *err)
 {
     json_error_t why;
     bool         starved;
     *out = (rws_body){.particles = limits->particles < 1000 ? limits->particles : 1000, .top = TOP, .samples = 1};
-    out->document = rws_json_load(body, n, JSON_REJECT_DUPLICATES, &why, &starved);
+    out->document = rws__json_load(body, n, JSON_REJECT_DUPLICATES, &why, &starved);
     if (starved) return rws_no_memory(err, "a question");
     if (!out->document)
         return rws_fail(err, RWS_BAD_INPUT, "The body is not JSON: line %d, column %d: %s.", why.line, why.column,
-                        rws_quote_short(why.text).text);
+                        rws__quote_short(why.text).text);
     return read_body(out->document, kind, fields, n_fields, limits, out, err);
 }

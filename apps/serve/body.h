@@ -47,9 +47,9 @@ typedef struct {
 typedef enum { RWS_BODY_INFER, RWS_BODY_SAMPLE, RWS_BODY_SCORE } rws_body_kind;
 
 /* RWS_BAD_INPUT with a message that names the key. The caller releases *out, also after a failure. */
-rws_status rws_body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
-                         const rws_body_limits *limits, rws_body *out, rws_error *err)
+rws_status rws__body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
+                          const rws_body_limits *limits, rws_body *out, rws_error *err)
     __attribute__((warn_unused_result));
-void rws_body_release(rws_body *p);
+void rws__body_release(rws_body *p);
 
 #endif

@@ -23,7 +23,7 @@ struct rws_reply_cache {
     pthread_mutex_t making[STRIPES]; /* by the hash of the key: a reply that many want is made once */
 };
 
-void rws_reply_cache_free(rws_reply_cache *c)
+void rws__reply_cache_free(rws_reply_cache *c)
 {
     if (!c) return;
     for (int i = 0; i < KEPT; i++) free(c->list[i].key), free(c->list[i].bytes);
@@ -32,7 +32,7 @@ void rws_reply_cache_free(rws_reply_cache *c)
     free(c);
 }
 
-rws_reply_cache *rws_reply_cache_new(void)
+rws_reply_cache *rws__reply_cache_new(void)
 {
     rws_reply_cache *c = calloc(1, sizeof *c);
     if (!c) return NULL;
@@ -51,10 +51,10 @@ static pthread_mutex_t *stripe_of(rws_reply_cache *c, const char *key)
 /* Names and values may contain any byte; therefore the key has the length of each. A segment has no slash. */
 static bool make_key(const rws_request *r, rws_buffer *key)
 {
-    for (int i = 0; i < r->n_segments; i++) rws_buffer_print(key, "/%s", r->segment[i]);
+    for (int i = 0; i < r->n_segments; i++) rws__buffer_print(key, "/%s", r->segment[i]);
     for (int i = 0; i < r->n_arguments; i++) {
         const rws_argument *a = &r->arguments[i];
-        rws_buffer_print(key, "/%zu:%s,%zu:%s", strlen(a->name), a->name, strlen(a->value), a->value);
+        rws__buffer_print(key, "/%zu:%s,%zu:%s", strlen(a->name), a->name, strlen(a->value), a->value);
     }
     return key->bytes && !key->starved && key->n < MOST_KEY;
 }
@@ -66,7 +66,7 @@ static bool cache_find(rws_reply_cache *c, const char *key, uint64_t serial, rws
     for (int i = 0; i < KEPT && !found; i++) {
         const kept *k = &c->list[i];
         if (!k->key || k->serial != serial || strcmp(k->key, key) != 0) continue;
-        rws_buffer_add(&reply->body, k->bytes, k->n);
+        rws__buffer_add(&reply->body, k->bytes, k->n);
         found = !reply->body.starved;
     }
     pthread_mutex_unlock(&c->lock);
@@ -93,12 +93,12 @@ static void cache_put(rws_reply_cache *c, const char *key, uint64_t serial, cons
 
 /* ---- answering */
 
-bool rws_core_answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply)
+bool rws__core_answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply)
 {
     rws_buffer key = {0};
-    rws_catalogue_read(c->catalogue);
-    const uint64_t serial = rws_catalogue_serial(c->catalogue);
-    rws_catalogue_done(c->catalogue);
+    rws__catalogue_read(c->catalogue);
+    const uint64_t serial = rws__catalogue_serial(c->catalogue);
+    rws__catalogue_done(c->catalogue);
     const bool keep = make_key(r, &key);
     bool       good = keep && cache_find(c->cache, key.bytes, serial, reply);
     if (!good && keep) {
@@ -108,7 +108,7 @@ bool rws_core_answer_cached(rws_core *c, const rws_route *route, const rws_reque
         if (!good && (good = route->answer(c, r, reply))) cache_put(c->cache, key.bytes, serial, &reply->body);
         pthread_mutex_unlock(making);
     } else if (!good) good = route->answer(c, r, reply);
-    if (good) rws_reply_end(reply, "application/json");
-    rws_buffer_release(&key);
+    if (good) rws__reply_end(reply, "application/json");
+    rws__buffer_release(&key);
     return good;
 }

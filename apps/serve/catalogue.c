@@ -80,7 +80,7 @@ static void free_store(store *s)
 
 static void free_entry(rws_entry *e)
 {
-    rws_growing_release(&e->run);
+    rws__growing_release(&e->run);
     free((char *)e->public.result.name);
     free(e->store);
     free(e->folder);
@@ -104,7 +104,7 @@ static void add_problem(problems *p, const char *path, const char *message)
     else free(new.path), free(new.message);
 }
 
-void rws_catalogue_free(rws_catalogue *c)
+void rws__catalogue_free(rws_catalogue *c)
 {
     if (!c) return;
     for (int i = 0; i < c->n_entries; i++) free_entry(c->entries[i]);
@@ -130,7 +130,7 @@ static bool is_below(const char *path, const char *root)
     return strncmp(path, root, n) == 0 && (path[n] == '\0' || path[n] == '/' || (n && root[n - 1] == '/'));
 }
 
-bool rws_catalogue_holds(const rws_catalogue *c, const char *path)
+bool rws__catalogue_holds(const rws_catalogue *c, const char *path)
 {
     char *real = realpath(path, NULL);
     bool  inside = false;
@@ -147,7 +147,7 @@ static bool exists(const char *path)
 
 static bool has(const char *folder, const char *name)
 {
-    char      *path = rws_file_join(folder, name);
+    char      *path = rws__file_join(folder, name);
     const bool there = exists(path);
     free(path);
     return there;
@@ -169,18 +169,18 @@ static void init_lock(pthread_rwlock_t *lock)
 static rws_status check_file(const char *path, rws_error *err)
 {
     sqlite3 *db = NULL;
-    int      format, code = rws_store_open(path, false, &db);
-    if (!code) code = rws_store_check(db, &format);
+    int      format, code = rws__store_open(path, false, &db);
+    if (!code) code = rws__store_check(db, &format);
     rws_status status = RWS_OK;
     if (code == SQLITE_NOTADB)
         status =
             rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs: name a metrics.sqlite, or the folder of runs.",
-                     rws_quote(path).text);
+                     rws__quote(path).text);
     sqlite3_close(db);
     return status;
 }
 
-rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
+rws_status rws__catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
 {
     rws_catalogue *c = calloc(1, sizeof *c);
     *out = NULL;
@@ -191,7 +191,7 @@ rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **ou
         return rws_no_memory(err, "a catalogue of runs");
     }
     init_lock(&c->lock);
-    rws_store_patience(PATIENCE);
+    rws__store_patience(PATIENCE);
     for (int i = 0; i < n; i++) {
         struct stat about;
         char       *real = realpath(paths[i], NULL), *root = real ? strdup(real) : NULL;
@@ -199,16 +199,16 @@ rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **ou
         if (there && !S_ISDIR(about.st_mode) && strrchr(root, '/')) *strrchr(root, '/') = '\0';
         c->given[c->n_given] = real;
         c->roots[c->n_given++] = root;
-        if (!there) rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(paths[i]).text, strerror(errno));
+        if (!there) rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws__quote(paths[i]).text, strerror(errno));
         else if (S_ISDIR(about.st_mode) || check_file(paths[i], err) == RWS_OK) continue;
-        rws_catalogue_free(c);
+        rws__catalogue_free(c);
         return RWS_BAD_INPUT;
     }
     *out = c;
     return RWS_OK;
 }
 
-/* ---- which stores there are. All functions below until rws_catalogue_refresh run on its thread only. */
+/* ---- which stores there are. All functions below until rws__catalogue_refresh run on its thread only. */
 
 static void find_store(rws_catalogue *c, const char *path, const char *only)
 {
@@ -219,7 +219,7 @@ static void find_store(rws_catalogue *c, const char *path, const char *only)
         return;
     }
     store *s = calloc(1, sizeof *s);
-    if (!s || !rws_make_room(&c->stores, c->n_stores, &c->room_stores, sizeof *c->stores)) {
+    if (!s || !rws__make_room(&c->stores, c->n_stores, &c->room_stores, sizeof *c->stores)) {
         free(s);
         return;
     }
@@ -231,8 +231,8 @@ static void find_store(rws_catalogue *c, const char *path, const char *only)
 /* The store of a folder, or those of the folders in it. */
 static void search(rws_catalogue *c, const char *folder, int depth, int *n_folders)
 {
-    char *path = rws_file_join(folder, "metrics.sqlite"), *real = path && exists(path) ? realpath(path, NULL) : NULL;
-    const bool there = real && rws_catalogue_holds(c, real);
+    char *path = rws__file_join(folder, "metrics.sqlite"), *real = path && exists(path) ? realpath(path, NULL) : NULL;
+    const bool there = real && rws__catalogue_holds(c, real);
     if (there) find_store(c, real, NULL);
     free(real);
     free(path);
@@ -241,10 +241,10 @@ static void search(rws_catalogue *c, const char *folder, int depth, int *n_folde
     for (struct dirent *item; list && (item = readdir(list));) {
         if (item->d_name[0] == '.' || (item->d_type != DT_DIR && item->d_type != DT_LNK && item->d_type != DT_UNKNOWN))
             continue;
-        char       *inner = rws_file_join(folder, item->d_name);
+        char       *inner = rws__file_join(folder, item->d_name);
         struct stat about;
         const bool  is_folder = inner && stat(inner, &about) == 0 && S_ISDIR(about.st_mode);
-        if (is_folder && rws_catalogue_holds(c, inner)) search(c, inner, depth + 1, n_folders);
+        if (is_folder && rws__catalogue_holds(c, inner)) search(c, inner, depth + 1, n_folders);
         else if (is_folder)
             add_problem(&c->found, inner, "The link leads out of the folders that are served, and is not followed.");
         free(inner);
@@ -266,7 +266,7 @@ static void look_at(rws_catalogue *c, const char *given, int *n_folders)
     }
     const char *slash = strrchr(given, '/');
     char       *above = slash && slash > given ? strndup(given, (size_t)(slash - given)) : NULL;
-    char       *shared = rws_file_join(above, "metrics.sqlite");
+    char       *shared = rws__file_join(above, "metrics.sqlite");
     if (has(given, "config.json") && !has(given, "metrics.sqlite") && exists(shared)) find_store(c, shared, slash + 1);
     else search(c, given, 0, n_folders);
     free(shared);
@@ -277,8 +277,8 @@ static void look_at(rws_catalogue *c, const char *given, int *n_folders)
 
 static void make_id(const char *store, const char *name, char id[static RWS_RUN_ID + 1])
 {
-    uint64_t hash = rws_hash(RWS_HASH_BEGIN, store, strlen(store) + 1); /* with the zero byte between the two texts */
-    hash = rws_hash(hash, name, strlen(name) + 1);
+    uint64_t hash = rws__hash(RWS_HASH_BEGIN, store, strlen(store) + 1); /* with the zero byte between the two texts */
+    hash = rws__hash(hash, name, strlen(name) + 1);
     snprintf(id, RWS_RUN_ID + 1, "%016llx", (unsigned long long)hash);
 }
 
@@ -301,8 +301,8 @@ static int by_name(const void *a, const void *b)
 /* The folder of a run, if it is in the folders that are served. */
 static char *folder_of(const rws_catalogue *c, const char *store_path, const char *run)
 {
-    char *folder = rws_store_folder(store_path, run);
-    if (folder && rws_catalogue_holds(c, folder)) return folder;
+    char *folder = rws__store_folder(store_path, run);
+    if (folder && rws__catalogue_holds(c, folder)) return folder;
     free(folder);
     return NULL;
 }
@@ -314,7 +314,7 @@ static bool complete(const rws_catalogue *c, const store *s, rws_head *h)
     rws_error ignored;
     if (!h->early) return true;
     char *folder = folder_of(c, s->path, h->name);
-    if (folder && rws_store_folder_config(folder, &h->config, &ignored) != RWS_OK) h->config = NULL;
+    if (folder && rws__store_folder_config(folder, &h->config, &ignored) != RWS_OK) h->config = NULL;
     free(folder);
     return h->config != NULL;
 }
@@ -322,7 +322,7 @@ static bool complete(const rws_catalogue *c, const store *s, rws_head *h)
 static rws_entry *new_entry(rws_catalogue *c, const store *s, const rws_head *h, const char *id)
 {
     rws_entry *e = calloc(1, sizeof *e);
-    if (!e || !rws_make_room(&c->entries, c->n_entries, &c->room_entries, sizeof *c->entries)) {
+    if (!e || !rws__make_room(&c->entries, c->n_entries, &c->room_entries, sizeof *c->entries)) {
         free(e);
         return NULL;
     }
@@ -393,11 +393,11 @@ static int read_update(sqlite3 *db, int format, const rws_head *h, const rws_ent
     for (int i = 0; e && i < e->run.n_series && !again; i++)
         if (e->run.series[i].n) last = fmax(last, e->run.series[i].iterations[e->run.series[i].n - 1]);
     int code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
-    if (!code) code = rws_points_read(db, h->name, last, &out->points);
-    if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
-    if (!code && (again || out->n_shown != (e ? e->n_shown : 0))) code = rws_shots_read(db, h->name, &out->shots);
+    if (!code) code = rws__points_read(db, h->name, last, &out->points);
+    if (!code) code = rws__shots_count(db, h->name, &out->n_shown);
+    if (!code && (again || out->n_shown != (e ? e->n_shown : 0))) code = rws__shots_read(db, h->name, &out->shots);
     out->any = moved || out->n_shown != e->n_shown || lacks_points(e, &out->points);
-    if (!code && out->any && format > 1) code = rws_checksum_follow(db, h->name, &out->seen, &out->fits);
+    if (!code && out->any && format > 1) code = rws__checksum_follow(db, h->name, &out->seen, &out->fits);
     /* After a failure the transaction ends when the connection is closed, so that the connection still has the message. */
     if (!code) sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     return code;
@@ -406,24 +406,24 @@ static int read_update(sqlite3 *db, int format, const rws_head *h, const rws_ent
 /* Takes the update over into the entry. Called under the lock. */
 static void take_update(const rws_catalogue *c, rws_entry *e, const rws_head *h, bool again, update *new)
 {
-    rws_growing_take_head(&e->run, h);
-    if (again) rws_growing_free_series(&e->run);
-    rws_growing_add(&e->run, &new->points);
+    rws__growing_take_head(&e->run, h);
+    if (again) rws__growing_free_series(&e->run);
+    rws__growing_add(&e->run, &new->points);
     if (new->shots.n || new->n_shown == 0) {
-        rws_growing_take_shots(&e->run, &new->shots);
+        rws__growing_take_shots(&e->run, &new->shots);
         e->n_shown = new->n_shown;
     }
     e->seen = new->seen;
     e->public.damaged = !new->fits;
-    e->changed = rws_clock_now();
+    e->changed = rws__clock_now();
     e->public.serial = c->serial + 1;
     e->present = true;
 }
 
 static void release_update(update *new)
 {
-    rws_shots_release(&new->shots);
-    rws_points_release(&new->points);
+    rws__shots_release(&new->shots);
+    rws__points_release(&new->points);
 }
 
 /* Reads what is new of a run and takes it over. Returns an SQLite result code. */
@@ -436,7 +436,7 @@ static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, int format,
     const bool again = e && (e->public.damaged || h->iteration < r->iteration || !same_text(h->started, r->started));
     const bool moved = !e || again || !same_head(e, h);
     if (e) e->present = true;
-    if (!moved && rws_clock_now() - e->changed > SETTLED) return SQLITE_OK;
+    if (!moved && rws__clock_now() - e->changed > SETTLED) return SQLITE_OK;
     update new;
     int code = read_update(db, format, h, e, again, moved, &new);
     pthread_rwlock_wrlock(&c->lock);
@@ -481,20 +481,20 @@ static void update_store(rws_catalogue *c, store *s)
     clock_gettime(CLOCK_REALTIME, &now);
     s->inode = is.st_ino, s->size = is.st_size, s->time = is.st_mtim;
     s->fresh = calendar(now) - calendar(is.st_mtim) < TICK;
-    int code = rws_store_open(s->path, false, &db);
-    if (!code) code = rws_store_check(db, &format);
-    if (!code && format > 0) code = rws_heads_read(db, s->only, &list);
+    int code = rws__store_open(s->path, false, &db);
+    if (!code) code = rws__store_check(db, &format);
+    if (!code && format > 0) code = rws__heads_read(db, s->only, &list);
     for (int i = 0; i < list.n && !code; i++)
         if (complete(c, s, &list.list[i])) code = update_run(c, s, db, format, &list.list[i]);
     s->failed = code != 0;
     if (code) {
-        rws_store_explain(db, s->path, "read", code, &err);
+        rws__store_explain(db, s->path, "read", code, &err);
         add_problem(&c->found, s->path, err.text);
         keep_entries(c, s);
     } else if (format == 0 && is.st_size > 0) add_problem(&c->found, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = is.st_mtim.tv_sec;
-    for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
+    for (int i = 0; i < list.n; i++) rws__head_release(&list.list[i]);
     free(list.list);
     sqlite3_close(db);
 }
@@ -511,8 +511,8 @@ static void complain_of_damage(rws_catalogue *c)
         if (named) continue;
         for (int k = i; k < c->n_entries; k++)
             n += c->entries[k]->present && c->entries[k]->public.damaged && strcmp(c->entries[k]->store, e->store) == 0;
-        if (rws_store_has_locks(e->store)) rws_store_blame(e->store, e->public.result.name, n, &err);
-        else rws_store_explain(NULL, e->store, "read", SQLITE_CORRUPT, &err); /* it may be being written */
+        if (rws__store_has_locks(e->store)) rws__store_blame(e->store, e->public.result.name, n, &err);
+        else rws__store_explain(NULL, e->store, "read", SQLITE_CORRUPT, &err); /* it may be being written */
         add_problem(&c->found, e->store, err.text);
     }
 }
@@ -521,14 +521,14 @@ static void complain_of_damage(rws_catalogue *c)
 
 static bool update_states(rws_catalogue *c)
 {
-    rws_held held = rws_held_read();
+    rws_held held = rws__held_read();
     bool     changed = false;
     for (int i = 0; i < c->n_entries; i++) {
         rws_entry  *e = c->entries[i];
         rws_result *r = &e->public.result;
         const char *state = rws_result_state(r);
         const bool  training =
-            strcmp(state, "unfinished") == 0 && rws_held_trains(&held, e->folder, r->host, e->store_time);
+            strcmp(state, "unfinished") == 0 && rws__held_trains(&held, e->folder, r->host, e->store_time);
         if (strcmp(state, "unfinished") == 0) state = training ? "training" : "stopped";
         if (strcmp(e->public.state, state) == 0) continue;
         pthread_rwlock_wrlock(&c->lock);
@@ -538,7 +538,7 @@ static bool update_states(rws_catalogue *c)
         pthread_rwlock_unlock(&c->lock);
         changed = true;
     }
-    rws_held_free(&held);
+    rws__held_free(&held);
     return changed;
 }
 
@@ -624,7 +624,7 @@ static void find_stores(rws_catalogue *c)
     for (int i = 0; i < c->found.n; i++) add_problem(&c->away, c->found.list[i].path, c->found.list[i].message);
 }
 
-bool rws_catalogue_refresh(rws_catalogue *c)
+bool rws__catalogue_refresh(rws_catalogue *c)
 {
     for (int i = 0; i < c->n_entries; i++) c->entries[i]->present = false;
     find_stores(c);
@@ -644,43 +644,43 @@ bool rws_catalogue_refresh(rws_catalogue *c)
 
 /* ---- looking */
 
-void rws_catalogue_read(rws_catalogue *c)
+void rws__catalogue_read(rws_catalogue *c)
 {
     pthread_rwlock_rdlock(&c->lock);
 }
 
-void rws_catalogue_done(rws_catalogue *c)
+void rws__catalogue_done(rws_catalogue *c)
 {
     pthread_rwlock_unlock(&c->lock);
 }
 
-uint64_t rws_catalogue_serial(const rws_catalogue *c)
+uint64_t rws__catalogue_serial(const rws_catalogue *c)
 {
     return c->serial;
 }
 
-int rws_catalogue_n(const rws_catalogue *c)
+int rws__catalogue_n(const rws_catalogue *c)
 {
     return c->n_entries;
 }
 
-const rws_listed *rws_catalogue_at(const rws_catalogue *c, int i)
+const rws_listed *rws__catalogue_at(const rws_catalogue *c, int i)
 {
     return &c->entries[i]->public;
 }
 
-const rws_listed *rws_catalogue_find(const rws_catalogue *c, const char *id)
+const rws_listed *rws__catalogue_find(const rws_catalogue *c, const char *id)
 {
     const rws_entry *e = find_entry(c, id);
     return e ? &e->public : NULL;
 }
 
-const rws_problem *rws_catalogue_problem(const rws_catalogue *c, int i)
+const rws_problem *rws__catalogue_problem(const rws_catalogue *c, int i)
 {
     return i < c->known.n ? &c->known.list[i] : NULL;
 }
 
-const char *rws_catalogue_gone(const rws_catalogue *c, int i)
+const char *rws__catalogue_gone(const rws_catalogue *c, int i)
 {
     return i < c->n_gone ? c->gone[i] : NULL;
 }

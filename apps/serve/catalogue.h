@@ -1,9 +1,9 @@
 /* catalogue.h - all runs in the given folders, as their stores have them now.
  *
- * One thread calls rws_catalogue_refresh about once a second. It looks at the time of every store and reads, from a store
+ * One thread calls rws__catalogue_refresh about once a second. It looks at the time of every store and reads, from a store
  * that has changed, only the evaluations that are new, one short transaction per run: a run that is training never waits
- * for a watcher, however many there are. Any number of threads look at the runs between rws_catalogue_read and
- * rws_catalogue_done.
+ * for a watcher, however many there are. Any number of threads look at the runs between rws__catalogue_read and
+ * rws__catalogue_done.
  *
  *     folders -> stores -> [catalogue] -> routes, changes
  *
@@ -19,7 +19,7 @@
 
 enum { RWS_RUN_ID = 16 }; /* hexadecimal digits */
 
-/* A run in the catalogue. Everything belongs to the catalogue and may change after rws_catalogue_done. */
+/* A run in the catalogue. Everything belongs to the catalogue and may change after rws__catalogue_done. */
 typedef struct {
     char        id[RWS_RUN_ID + 1];
     rws_result  result;
@@ -29,7 +29,7 @@ typedef struct {
     uint64_t    serial;  /* of the refresh that changed it last */
 } rws_listed;
 
-static inline const rws_listed *rws_listed_of(const rws_result *result)
+static inline const rws_listed *rws__listed_of(const rws_result *result)
 {
     return (const rws_listed *)((const char *)result - offsetof(rws_listed, result));
 }
@@ -43,29 +43,29 @@ typedef struct rws_catalogue rws_catalogue;
 
 /* Paths as for rws_results_read, without exported files; folders are searched to a depth of three. RWS_BAD_INPUT if a path does
  * not exist or is a file that is no store. Reads nothing yet. */
-rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
+rws_status rws__catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
     __attribute__((warn_unused_result));
-void rws_catalogue_free(rws_catalogue *c); /* NULL is allowed */
+void rws__catalogue_free(rws_catalogue *c); /* NULL is allowed */
 
 /* Looks at the folders and stores again; true if anything has changed, and then the serial number has grown. */
-bool rws_catalogue_refresh(rws_catalogue *c);
+bool rws__catalogue_refresh(rws_catalogue *c);
 
 /* A thread that reads must not begin to read again before it is done. */
-void rws_catalogue_read(rws_catalogue *c);
-void rws_catalogue_done(rws_catalogue *c);
+void rws__catalogue_read(rws_catalogue *c);
+void rws__catalogue_done(rws_catalogue *c);
 
 /* ---- Between the two. */
 
-uint64_t           rws_catalogue_serial(const rws_catalogue *c);
-int                rws_catalogue_n(const rws_catalogue *c);
-const rws_listed  *rws_catalogue_at(const rws_catalogue *c, int i); /* sorted by name */
-const rws_listed  *rws_catalogue_find(const rws_catalogue *c, const char *id);
-const rws_problem *rws_catalogue_problem(const rws_catalogue *c, int i); /* NULL beyond the end */
+uint64_t           rws__catalogue_serial(const rws_catalogue *c);
+int                rws__catalogue_n(const rws_catalogue *c);
+const rws_listed  *rws__catalogue_at(const rws_catalogue *c, int i); /* sorted by name */
+const rws_listed  *rws__catalogue_find(const rws_catalogue *c, const char *id);
+const rws_problem *rws__catalogue_problem(const rws_catalogue *c, int i); /* NULL beyond the end */
 
 /* The ids of runs that the last refresh no longer found. */
-const char *rws_catalogue_gone(const rws_catalogue *c, int i); /* NULL beyond the end */
+const char *rws__catalogue_gone(const rws_catalogue *c, int i); /* NULL beyond the end */
 
 /* Whether the real path of `path` lies in one of the given folders. */
-bool rws_catalogue_holds(const rws_catalogue *c, const char *path);
+bool rws__catalogue_holds(const rws_catalogue *c, const char *path);
 
 #endif

@@ -14,7 +14,7 @@ struct rws_changes {
     bool            over;
 };
 
-rws_changes *rws_changes_new(uint64_t before)
+rws_changes *rws__changes_new(uint64_t before)
 {
     rws_changes       *n = calloc(1, sizeof *n);
     pthread_condattr_t clock;
@@ -28,7 +28,7 @@ rws_changes *rws_changes_new(uint64_t before)
     return n;
 }
 
-void rws_changes_free(rws_changes *n)
+void rws__changes_free(rws_changes *n)
 {
     if (!n) return;
     for (int i = 0; i < RWS_CHANGES_KEPT; i++) free(n->items[i]);
@@ -37,7 +37,7 @@ void rws_changes_free(rws_changes *n)
     free(n);
 }
 
-uint64_t rws_changes_publish(rws_changes *n, const char *text)
+uint64_t rws__changes_publish(rws_changes *n, const char *text)
 {
     char *copy = text ? strdup(text) : NULL;
     pthread_mutex_lock(&n->lock);
@@ -49,7 +49,7 @@ uint64_t rws_changes_publish(rws_changes *n, const char *text)
     return number;
 }
 
-uint64_t rws_changes_latest(rws_changes *n)
+uint64_t rws__changes_latest(rws_changes *n)
 {
     pthread_mutex_lock(&n->lock);
     const uint64_t latest = n->latest;
@@ -67,7 +67,7 @@ static struct timespec moment_in(double seconds)
     return t;
 }
 
-rws_changes_state rws_changes_wait(rws_changes *n, uint64_t after, double seconds, uint64_t *number, char **text)
+rws_changes_state rws__changes_wait(rws_changes *n, uint64_t after, double seconds, uint64_t *number, char **text)
 {
     const struct timespec until = moment_in(seconds);
     rws_changes_state     state = RWS_CHANGES_NONE;
@@ -86,7 +86,7 @@ rws_changes_state rws_changes_wait(rws_changes *n, uint64_t after, double second
     return state;
 }
 
-void rws_changes_end(rws_changes *n)
+void rws__changes_end(rws_changes *n)
 {
     pthread_mutex_lock(&n->lock);
     n->over = true;

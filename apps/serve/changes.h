@@ -17,22 +17,22 @@ typedef struct rws_changes rws_changes;
 
 /* Numbers begin after `before`. A server that is started again begins after all numbers of the server before it, so that a
  * watcher that comes with a number of that server has missed items, and is told so. NULL without memory. */
-rws_changes *rws_changes_new(uint64_t before);
-void         rws_changes_free(rws_changes *n);
+rws_changes *rws__changes_new(uint64_t before);
+void         rws__changes_free(rws_changes *n);
 
 /* Publishes a text, which is copied, and returns its number, one more than the latest. NULL stands for a text for which
  * there was no memory: watchers have missed it. */
-uint64_t rws_changes_publish(rws_changes *n, const char *text);
-uint64_t rws_changes_latest(rws_changes *n);
+uint64_t rws__changes_publish(rws_changes *n, const char *text);
+uint64_t rws__changes_latest(rws_changes *n);
 
 typedef enum { RWS_CHANGES_ITEM, RWS_CHANGES_NONE, RWS_CHANGES_MISSED, RWS_CHANGES_OVER } rws_changes_state;
 
 /* Waits up to so many seconds for the item after number `after`. RWS_CHANGES_ITEM: *text is a copy of it, the caller's to
  * free, and *number its number. RWS_CHANGES_MISSED: it is no longer kept; *number is the latest. RWS_CHANGES_OVER: there will be
  * no more. */
-rws_changes_state rws_changes_wait(rws_changes *n, uint64_t after, double seconds, uint64_t *number, char **text);
+rws_changes_state rws__changes_wait(rws_changes *n, uint64_t after, double seconds, uint64_t *number, char **text);
 
 /* Wakes all watchers for good. */
-void rws_changes_end(rws_changes *n);
+void rws__changes_end(rws_changes *n);
 
 #endif

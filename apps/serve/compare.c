@@ -43,7 +43,7 @@ static void release(comparison *p)
     }
     free(p->groups);
     free(p->runs);
-    rws_bundles_release(&p->bundles);
+    rws__bundles_release(&p->bundles);
 }
 
 /* ---- bundles */
@@ -57,7 +57,7 @@ static rws_status make_groups(comparison *p, rws_error *err)
     const rws_result **results = calloc((size_t)p->n_runs + 1, sizeof *results);
     if (!results) return rws_no_memory(err, "a comparison");
     for (int i = 0; i < p->n_runs; i++) results[i] = &p->runs[i]->result;
-    const rws_status status = rws_bundles_make(results, p->n_runs, &options, &p->bundles, err);
+    const rws_status status = rws__bundles_make(results, p->n_runs, &options, &p->bundles, err);
     free(results);
     if (status != RWS_OK) return status;
     p->groups = calloc((size_t)p->bundles.n + 1, sizeof *p->groups);
@@ -82,7 +82,7 @@ static void thin(rws_gathered *g, int most)
 {
     int *keep = g->n > most ? malloc((size_t)most * sizeof *keep) : NULL;
     if (!keep) return;
-    const int n = rws_downsample(g->x, g->median, g->n, most, keep);
+    const int n = rws__downsample(g->x, g->median, g->n, most, keep);
     double   *rows[] = {g->x, g->median, g->low, g->high, g->count};
     for (int r = 0; r < 5; r++)
         for (int i = 0; i < n; i++) rows[r][i] = rows[r][keep[i]];
@@ -111,97 +111,97 @@ static bool read_range(const rws_request *r, comparison *p, rws_reply *reply)
     double *const     ends[] = {&p->from, &p->to};
     p->from = -INFINITY, p->to = INFINITY;
     for (int i = 0; i < 2; i++) {
-        const char *text = rws_request_argument(r, names[i]);
+        const char *text = rws__request_argument(r, names[i]);
         char       *end;
         if (!text) continue;
         *ends[i] = strtod(text, &end);
-        if (end == text || *end || isnan(*ends[i])) return rws_reply_fail(reply, 400, "\"%s\" is a number.", names[i]);
+        if (end == text || *end || isnan(*ends[i])) return rws__reply_fail(reply, 400, "\"%s\" is a number.", names[i]);
     }
     return true;
 }
 
 static bool read_comparison(const rws_core *c, const rws_request *r, comparison *p, rws_reply *reply)
 {
-    const char *x = rws_request_argument(r, "x"), *log = rws_request_argument(r, "log");
-    const char *panel = rws_request_argument(r, "panel");
-    *p = (comparison){.metric = rws_request_argument(r, "metric")};
-    if (!p->metric || !p->metric[0]) return rws_reply_fail(reply, 400, "Which metric? Add metric=NAME.");
+    const char *x = rws__request_argument(r, "x"), *log = rws__request_argument(r, "log");
+    const char *panel = rws__request_argument(r, "panel");
+    *p = (comparison){.metric = rws__request_argument(r, "metric")};
+    if (!p->metric || !p->metric[0]) return rws__reply_fail(reply, 400, "Which metric? Add metric=NAME.");
     if (x && strcmp(x, "iteration") != 0 && strcmp(x, "seconds") != 0)
-        return rws_reply_fail(reply, 400, "\"x\" is iteration or seconds.");
-    if (log && strspn(log, "xy,") != strlen(log)) return rws_reply_fail(reply, 400, "\"log\" is x, y or x,y.");
+        return rws__reply_fail(reply, 400, "\"x\" is iteration or seconds.");
+    if (log && strspn(log, "xy,") != strlen(log)) return rws__reply_fail(reply, 400, "\"log\" is x, y or x,y.");
     p->seconds = x && strcmp(x, "seconds") == 0;
     p->log_x = log && strchr(log, 'x');
     p->log_y = log && strchr(log, 'y');
     p->panel_key = panel && panel[0] && strcmp(panel, "none") != 0 ? panel : NULL;
     if (!read_range(r, p, reply)) return false;
-    if (!rws_request_count(r, "points", 3, RWS_MAX_POINTS, POINTS, &p->points, reply)) return false;
-    if (!rws_core_select(c, r, &p->runs, &p->n_runs, reply)) return false;
+    if (!rws__request_count(r, "points", 3, RWS_MAX_POINTS, POINTS, &p->points, reply)) return false;
+    if (!rws__core_select(c, r, &p->runs, &p->n_runs, reply)) return false;
     rws_error  err = {""};
     rws_status status = make_groups(p, &err);
     for (int i = 0; i < p->n_groups && status == RWS_OK; i++) status = gather(p, &p->groups[i], &err);
-    return status == RWS_OK || rws_reply_status(reply, status, &err);
+    return status == RWS_OK || rws__reply_status(reply, status, &err);
 }
 
 /* ---- as JSON */
 
 static void write_group(const comparison *p, const group *g, rws_buffer *out)
 {
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "label", g->about->label);
-    rws_buffer_key_text(out, "panel", g->about->panel);
-    rws_buffer_key_text(out, "method", g->about->method);
-    rws_buffer_key_number(out, "shade", g->about->shade);
-    rws_buffer_key(out, "keys");
-    rws_buffer_open(out, '{');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "label", g->about->label);
+    rws__buffer_key_text(out, "panel", g->about->panel);
+    rws__buffer_key_text(out, "method", g->about->method);
+    rws__buffer_key_number(out, "shade", g->about->shade);
+    rws__buffer_key(out, "keys");
+    rws__buffer_open(out, '{');
     for (int i = 0; i < p->bundles.n_keys; i++) {
         if (!g->about->values[i]) continue;
-        rws_buffer_key(out, p->bundles.keys[i]);
-        rws_buffer_value(out, g->about->values[i]);
+        rws__buffer_key(out, p->bundles.keys[i]);
+        rws__buffer_value(out, g->about->values[i]);
     }
-    rws_buffer_close(out, '}');
-    rws_buffer_key(out, "runs");
-    rws_buffer_open(out, '[');
-    for (int i = 0; i < g->n_runs; i++) rws_buffer_text(out, g->runs[i]->id);
-    rws_buffer_close(out, ']');
-    rws_buffer_key(out, "damaged");
-    rws_buffer_open(out, '[');
+    rws__buffer_close(out, '}');
+    rws__buffer_key(out, "runs");
+    rws__buffer_open(out, '[');
+    for (int i = 0; i < g->n_runs; i++) rws__buffer_text(out, g->runs[i]->id);
+    rws__buffer_close(out, ']');
+    rws__buffer_key(out, "damaged");
+    rws__buffer_open(out, '[');
     for (int i = 0; i < g->n_runs; i++)
-        if (g->runs[i]->damaged) rws_buffer_text(out, g->runs[i]->id);
-    rws_buffer_close(out, ']');
+        if (g->runs[i]->damaged) rws__buffer_text(out, g->runs[i]->id);
+    rws__buffer_close(out, ']');
     const double *const rows[] = {g->curve.x, g->curve.median, g->curve.low, g->curve.high, g->curve.count};
     const char *const   names[] = {"x", "median", "low", "high", "count"};
     for (int i = 0; i < 5; i++) {
-        rws_buffer_key(out, names[i]);
-        rws_buffer_numbers(out, rows[i], g->curve.n);
+        rws__buffer_key(out, names[i]);
+        rws__buffer_numbers(out, rows[i], g->curve.n);
     }
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
 }
 
 static void write_json(const comparison *p, rws_buffer *out)
 {
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "metric", p->metric);
-    rws_buffer_key_text(out, "x", p->seconds ? "seconds" : "iteration");
-    rws_buffer_key(out, "keys");
-    rws_buffer_open(out, '[');
-    for (int i = 0; i < p->bundles.n_keys; i++) rws_buffer_text(out, p->bundles.keys[i]);
-    rws_buffer_close(out, ']');
-    rws_buffer_key(out, "groups");
-    rws_buffer_open(out, '[');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "metric", p->metric);
+    rws__buffer_key_text(out, "x", p->seconds ? "seconds" : "iteration");
+    rws__buffer_key(out, "keys");
+    rws__buffer_open(out, '[');
+    for (int i = 0; i < p->bundles.n_keys; i++) rws__buffer_text(out, p->bundles.keys[i]);
+    rws__buffer_close(out, ']');
+    rws__buffer_key(out, "groups");
+    rws__buffer_open(out, '[');
     for (int i = 0; i < p->n_groups; i++) write_group(p, &p->groups[i], out);
-    rws_buffer_close(out, ']');
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, ']');
+    rws__buffer_close(out, '}');
 }
 
-bool rws_answer_compare(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_compare(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     comparison p;
-    rws_catalogue_read(c->catalogue);
+    rws__catalogue_read(c->catalogue);
     const bool good = read_comparison(c, r, &p, reply);
     if (good) write_json(&p, &reply->body);
     release(&p);
-    rws_catalogue_done(c->catalogue);
-    return good && rws_reply_end(reply, "application/json");
+    rws__catalogue_done(c->catalogue);
+    return good && rws__reply_end(reply, "application/json");
 }
 
 /* ---- as CSV */
@@ -209,24 +209,24 @@ bool rws_answer_compare(rws_core *c, const rws_request *r, rws_reply *reply)
 /* A text in quotation marks. A spreadsheet would compute a text that begins with one of =+-@. */
 static void write_cell(rws_buffer *out, const char *text)
 {
-    rws_buffer_add(out, "\"", 1);
-    if (strchr("=+-@\t\r", text[0]) && text[0]) rws_buffer_add(out, "'", 1);
-    for (; *text; text++) rws_buffer_print(out, *text == '"' ? "\"\"" : "%c", *text);
-    rws_buffer_add(out, "\"", 1);
+    rws__buffer_add(out, "\"", 1);
+    if (strchr("=+-@\t\r", text[0]) && text[0]) rws__buffer_add(out, "'", 1);
+    for (; *text; text++) rws__buffer_print(out, *text == '"' ? "\"\"" : "%c", *text);
+    rws__buffer_add(out, "\"", 1);
 }
 
 static void write_csv(const comparison *p, rws_buffer *out)
 {
-    rws_buffer_print(out, "curve,panel,%s,median,quartile1,quartile3,runs\r\n", p->seconds ? "seconds" : "iteration");
+    rws__buffer_print(out, "curve,panel,%s,median,quartile1,quartile3,runs\r\n", p->seconds ? "seconds" : "iteration");
     for (int i = 0; i < p->n_groups; i++) {
         const rws_bundle   *about = p->groups[i].about;
         const rws_gathered *g = &p->groups[i].curve;
         for (int k = 0; k < g->n; k++) {
             write_cell(out, about->label);
-            rws_buffer_add(out, ",", 1);
+            rws__buffer_add(out, ",", 1);
             write_cell(out, about->panel);
-            rws_buffer_print(out, ",%.15g,%.9g,%.9g,%.9g,%.0f\r\n", g->x[k], g->median[k], g->low[k], g->high[k],
-                             g->count[k]);
+            rws__buffer_print(out, ",%.15g,%.9g,%.9g,%.9g,%.0f\r\n", g->x[k], g->median[k], g->low[k], g->high[k],
+                              g->count[k]);
         }
     }
 }
@@ -242,16 +242,16 @@ static void name_file(const comparison *p, const char *ending, rws_reply *reply)
     snprintf(reply->file, sizeof reply->file, "%s.%s", name, ending);
 }
 
-bool rws_answer_compare_csv(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_compare_csv(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     comparison p;
-    rws_catalogue_read(c->catalogue);
+    rws__catalogue_read(c->catalogue);
     const bool good = read_comparison(c, r, &p, reply);
     if (good) write_csv(&p, &reply->body);
     if (good) name_file(&p, "csv", reply);
     release(&p);
-    rws_catalogue_done(c->catalogue);
-    return good && rws_reply_end(reply, "text/csv; charset=utf-8");
+    rws__catalogue_done(c->catalogue);
+    return good && rws__reply_end(reply, "text/csv; charset=utf-8");
 }
 
 /* ---- as a figure, by the figures' own code */
@@ -283,7 +283,7 @@ static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
             return rws_fail(err, RWS_BAD_INPUT, "A figure has at most %d curves in %d panels: choose some runs.",
                             MOST_CURVES, MOST_PANELS);
         rws_curve *curve = &d->curves[d->n_curves];
-        *curve = rws_gathered_curve(&g->curve, g->about->method);
+        *curve = rws__gathered_curve(&g->curve, g->about->method);
         curve->label = g->about->label;
         curve->shade = g->about->shade;
         if (!panel || strcmp(panel, g->about->panel) != 0) {
@@ -322,7 +322,7 @@ static rws_status draw(const comparison *p, const char *path, rws_error *err)
                              .x = d->x,
                              .y = &d->y,
                              .width = d->n_panels == 1 ? 330 : 0};
-    if (status == RWS_OK) status = rws_chart_draw(&chart, path, err);
+    if (status == RWS_OK) status = rws__chart_draw(&chart, path, err);
     free(d);
     return status;
 }
@@ -338,9 +338,9 @@ static rws_status draw_bytes(const comparison *p, const char *ending, rws_buffer
     if (!mkdtemp(folder)) return rws_fail(err, RWS_BAD_INPUT, "There is no room for a temporary file.");
     snprintf(path, sizeof path, "%s/figure.%s", folder, ending);
     rws_status status = draw(p, path, err);
-    if (status == RWS_OK) status = rws_file_read(path, 1 << 28, &bytes, &size, err);
+    if (status == RWS_OK) status = rws__file_read(path, 1 << 28, &bytes, &size, err);
     if (status == RWS_OK) {
-        rws_buffer_add(out, (const char *)bytes, size);
+        rws__buffer_add(out, (const char *)bytes, size);
         free(bytes);
     }
     unlink(path);
@@ -354,30 +354,30 @@ static bool answer_figure(rws_core *c, const rws_request *r, const char *ending,
     rws_error  err = {""};
     /* Taken first, so that a refresh does not wait for figures that wait for each other. */
     pthread_mutex_lock(&c->drawing);
-    rws_catalogue_read(c->catalogue);
+    rws__catalogue_read(c->catalogue);
     bool good = read_comparison(c, r, &p, reply);
     if (good) {
         const rws_status status = draw_bytes(&p, ending, &reply->body, &err);
-        good = status == RWS_OK || rws_reply_status(reply, status, &err);
+        good = status == RWS_OK || rws__reply_status(reply, status, &err);
     }
     if (good) name_file(&p, ending, reply);
     release(&p);
-    rws_catalogue_done(c->catalogue);
+    rws__catalogue_done(c->catalogue);
     pthread_mutex_unlock(&c->drawing);
-    return good && rws_reply_end(reply, type);
+    return good && rws__reply_end(reply, type);
 }
 
-bool rws_answer_compare_svg(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_compare_svg(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     return answer_figure(c, r, "svg", "image/svg+xml", reply);
 }
 
-bool rws_answer_compare_pdf(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_compare_pdf(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     return answer_figure(c, r, "pdf", "application/pdf", reply);
 }
 
-bool rws_answer_compare_png(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_compare_png(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     return answer_figure(c, r, "png", "image/png", reply);
 }

@@ -20,7 +20,7 @@ static uint64_t milliseconds(void)
     return 1000 * (uint64_t)now.tv_sec + (uint64_t)now.tv_nsec / 1000000;
 }
 
-rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **out, rws_error *err)
+rws_status rws__core_new(const rws_serve_options *options, int port, rws_core **out, rws_error *err)
 {
     rws_core *c = calloc(1, sizeof *c);
     *out = NULL;
@@ -34,28 +34,28 @@ rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **o
     sem_init(&c->work, 0, (unsigned)options->threads);
     pthread_mutex_init(&c->drawing, NULL);
     pthread_mutex_init(&c->watching, NULL);
-    if (options->max_memory) rws_buffer_limit(options->max_memory);
-    c->changes = rws_changes_new(milliseconds()); /* there is less than one item per second */
-    c->posteriors = rws_posteriors_new();
-    c->cache = rws_reply_cache_new();
+    if (options->max_memory) rws__buffer_limit(options->max_memory);
+    c->changes = rws__changes_new(milliseconds()); /* there is less than one item per second */
+    c->posteriors = rws__posteriors_new();
+    c->cache = rws__reply_cache_new();
     rws_status status = c->changes && c->posteriors && c->cache ? RWS_OK : rws_no_memory(err, "a server");
-    if (status == RWS_OK) status = rws_catalogue_new(options->folders, options->n_folders, &c->catalogue, err);
+    if (status == RWS_OK) status = rws__catalogue_new(options->folders, options->n_folders, &c->catalogue, err);
     if (status != RWS_OK) {
-        rws_core_free(c);
+        rws__core_free(c);
         return status;
     }
-    rws_catalogue_refresh(c->catalogue);
+    rws__catalogue_refresh(c->catalogue);
     *out = c;
     return RWS_OK;
 }
 
-void rws_core_free(rws_core *c)
+void rws__core_free(rws_core *c)
 {
     if (!c) return;
-    rws_catalogue_free(c->catalogue);
-    rws_posteriors_free(c->posteriors);
-    rws_changes_free(c->changes);
-    rws_reply_cache_free(c->cache);
+    rws__catalogue_free(c->catalogue);
+    rws__posteriors_free(c->posteriors);
+    rws__changes_free(c->changes);
+    rws__reply_cache_free(c->cache);
     pthread_mutex_destroy(&c->drawing);
     pthread_mutex_destroy(&c->watching);
     sem_destroy(&c->work);
@@ -76,9 +76,9 @@ static const rws_page_file *find_file(const char *name)
 static bool answer_page(const rws_request *r, rws_reply *reply)
 {
     const rws_page_file *f = r->n_segments <= 1 ? find_file(r->n_segments ? r->segment[0] : "index.html") : NULL;
-    if (!f) return rws_reply_fail(reply, 404, "There is no such page.");
+    if (!f) return rws__reply_fail(reply, 404, "There is no such page.");
     const size_t   n = (size_t)(f->end - f->bytes);
-    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, f->bytes, n);
+    const uint64_t hash = rws__hash(RWS_HASH_BEGIN, f->bytes, n);
     snprintf(reply->etag, sizeof reply->etag, "\"%016llx\"", (unsigned long long)hash);
     reply->type = f->type;
     if (r->match && strcmp(r->match, reply->etag) == 0) reply->status = 304;
@@ -110,9 +110,9 @@ static const rws_route *find_route(const rws_request *r, rws_reply *reply)
         if (head || strcmp(r->method, route->method) == 0) return route;
         other = route->method;
     }
-    if (!other) rws_reply_fail(reply, 404, "There is no such address; /api lists them.");
+    if (!other) rws__reply_fail(reply, 404, "There is no such address; /api lists them.");
     else {
-        rws_reply_fail(reply, 405, "This address takes %s.", other);
+        rws__reply_fail(reply, 405, "This address takes %s.", other);
         reply->allow = other;
     }
     return NULL;
@@ -121,8 +121,8 @@ static const rws_route *find_route(const rws_request *r, rws_reply *reply)
 /* "/?token=…" turns the token into a cookie, so that it does not stay in the address. */
 static bool enter(const rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    const char *token = rws_request_argument(r, "token");
-    if (!c->gate.token || r->n_segments || !token || !rws_token_equal(c->gate.token, token)) return false;
+    const char *token = rws__request_argument(r, "token");
+    if (!c->gate.token || r->n_segments || !token || !rws__token_equal(c->gate.token, token)) return false;
     snprintf(reply->cookie, sizeof reply->cookie, "rws-token=%s; Path=/; HttpOnly; SameSite=Strict", c->gate.token);
     snprintf(reply->location, sizeof reply->location, "/");
     reply->status = 303;
@@ -130,19 +130,19 @@ static bool enter(const rws_core *c, const rws_request *r, rws_reply *reply)
     return true;
 }
 
-void rws_core_answer(rws_core *c, const rws_request *r, rws_reply *reply)
+void rws__core_answer(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     const bool get = strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
     reply->status = 200;
-    if (get && rws_gate_host(&c->gate, r->host) && enter(c, r, reply)) return;
-    if (!rws_gate_pass(&c->gate, r, reply)) return;
+    if (get && rws__gate_host(&c->gate, r->host) && enter(c, r, reply)) return;
+    if (!rws__gate_pass(&c->gate, r, reply)) return;
     if (r->n_segments && strcmp(r->segment[0], "api") == 0) {
         const rws_route *route = find_route(r, reply);
-        if (route && route->cached) rws_core_answer_cached(c, route, r, reply);
+        if (route && route->cached) rws__core_answer_cached(c, route, r, reply);
         else if (route) route->answer(c, r, reply);
     } else if (get) answer_page(r, reply);
     else {
-        rws_reply_fail(reply, 405, "This address takes GET.");
+        rws__reply_fail(reply, 405, "This address takes GET.");
         reply->allow = "GET";
     }
 }

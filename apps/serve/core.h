@@ -2,7 +2,7 @@
  *
  *     request -> [core: routes] -> catalogue, posteriors, changes, page -> reply
  *
- * Any number of threads may call rws_core_answer at once.
+ * Any number of threads may call rws__core_answer at once.
  */
 #ifndef RWS_SERVE_CORE_H
 #define RWS_SERVE_CORE_H
@@ -39,15 +39,15 @@ struct rws_core {
 typedef struct rws_core rws_core;
 
 /* `options` must live as long. Reads the folders once. */
-rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **out, rws_error *err)
+rws_status rws__core_new(const rws_serve_options *options, int port, rws_core **out, rws_error *err)
     __attribute__((warn_unused_result));
-void rws_core_free(rws_core *c); /* NULL is allowed */
+void rws__core_free(rws_core *c); /* NULL is allowed */
 
 /* Looks at the folders again, and tells watchers what has changed. One thread at a time. */
-void rws_core_refresh(rws_core *c);
+void rws__core_refresh(rws_core *c);
 
 /* Checks the request and answers it. The caller releases *reply. */
-void rws_core_answer(rws_core *c, const rws_request *r, rws_reply *reply);
+void rws__core_answer(rws_core *c, const rws_request *r, rws_reply *reply);
 
 /* ---- Routes. A handler returns true with a reply of status 200 unless it sets another, or false with a failure. */
 
@@ -70,39 +70,39 @@ typedef struct {
 /* Every route, in routes.c: one that is not in it does not exist. Ends with a NULL method; a path has one method. */
 extern const rws_route rws_routes[];
 
-rws_handler rws_answer_overview, rws_answer_openapi, rws_answer_runs, rws_answer_run, rws_answer_metrics,
-    rws_answer_metrics_of, rws_answer_snapshots, rws_answer_pictures, rws_answer_picture, rws_answer_compare,
-    rws_answer_compare_svg, rws_answer_compare_pdf, rws_answer_compare_png, rws_answer_compare_csv, rws_answer_askable,
-    rws_answer_infer, rws_answer_sample, rws_answer_score, rws_answer_events;
+rws_handler rws__answer_overview, rws__answer_openapi, rws__answer_runs, rws__answer_run, rws__answer_metrics,
+    rws__answer_metrics_of, rws__answer_snapshots, rws__answer_pictures, rws__answer_picture, rws__answer_compare,
+    rws__answer_compare_svg, rws__answer_compare_pdf, rws__answer_compare_png, rws__answer_compare_csv,
+    rws__answer_askable, rws__answer_infer, rws__answer_sample, rws__answer_score, rws__answer_events;
 
 /* ---- Replies that are kept (cache.c). */
 
-rws_reply_cache *rws_reply_cache_new(void);                /* NULL without memory */
-void             rws_reply_cache_free(rws_reply_cache *c); /* NULL is allowed */
+rws_reply_cache *rws__reply_cache_new(void);                /* NULL without memory */
+void             rws__reply_cache_free(rws_reply_cache *c); /* NULL is allowed */
 
 /* Answers with the reply that was kept since the catalogue changed last, or with a new one, which many clients that ask
  * at once wait for. */
-bool rws_core_answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply);
+bool rws__core_answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply);
 
-/* ---- What several files of routes need. Functions that read runs are called between rws_catalogue_read and
- * rws_catalogue_done. */
+/* ---- What several files of routes need. Functions that read runs are called between rws__catalogue_read and
+ * rws__catalogue_done. */
 
 /* The runs that "where" and "runs" of the query select; the caller frees *out. False with the reply if the query is wrong. */
-bool rws_core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply);
+bool rws__core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply);
 
 /* The run that segment 2 of the path names; NULL with a 404. */
-const rws_listed *rws_core_run(const rws_core *c, const rws_request *r, rws_reply *reply);
+const rws_listed *rws__core_run(const rws_core *c, const rws_request *r, rws_reply *reply);
 
 /* A run as an object with its configuration, last values and warnings. */
-void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+void rws__listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
 
 /* The warnings about a run, as an array of {"kind", "sentence"}. */
-void rws_warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+void rws__warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
 
 /* The key "problems" with an array of {"path", "sentence"}. */
-void rws_problems_write(const rws_core *c, rws_buffer *out);
+void rws__problems_write(const rws_core *c, rws_buffer *out);
 
 /* Ends a reply: sets its type, or makes it a 503 if there was no memory for it. */
-bool rws_reply_end(rws_reply *reply, const char *type);
+bool rws__reply_end(rws_reply *reply, const char *type);
 
 #endif

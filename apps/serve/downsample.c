@@ -50,7 +50,7 @@ static void keep_extremes(const double *y, const int *at, int n, int *keep, int 
     qsort(keep, (size_t)n_kept, sizeof *keep, ascending);
 }
 
-int rws_downsample(const double *x, const double *y, int n, int most, int *keep)
+int rws__downsample(const double *x, const double *y, int n, int most, int *keep)
 {
     RWS_CHECK(most >= 3);
     int *at = n > most ? malloc((size_t)n * sizeof *at) : NULL, n_finite = 0, n_kept = 0;

@@ -12,6 +12,6 @@
 /* Writes the indices of at most `most` (3 or more) points of n to `keep`, in ascending order, and returns their number.
  * The first and the last point with a number, the least and the largest are kept; points whose y is NaN or infinite are
  * left out if there are more than `most` points. */
-int rws_downsample(const double *x, const double *y, int n, int most, int *keep);
+int rws__downsample(const double *x, const double *y, int n, int most, int *keep);
 
 #endif

@@ -10,38 +10,38 @@ static void write_colour(const rws_colour *colour, rws_buffer *out)
     char text[8];
     snprintf(text, sizeof text, "#%02x%02x%02x", (unsigned)lrint(255 * colour->red) & 255,
              (unsigned)lrint(255 * colour->green) & 255, (unsigned)lrint(255 * colour->blue) & 255);
-    rws_buffer_text(out, text);
+    rws__buffer_text(out, text);
 }
 
 static void write_styles(rws_buffer *out)
 {
-    rws_buffer_open_key(out, "methods", '[');
+    rws__buffer_open_key(out, "methods", '[');
     for (const rws_style *s = rws_styles; s->method; s++) {
-        rws_buffer_open(out, '{');
-        rws_buffer_key_text(out, "method", s->method);
-        rws_buffer_key_text(out, "name", s->name);
-        rws_buffer_key(out, "colour");
+        rws__buffer_open(out, '{');
+        rws__buffer_key_text(out, "method", s->method);
+        rws__buffer_key_text(out, "name", s->name);
+        rws__buffer_key(out, "colour");
         write_colour(&s->colour, out);
-        rws_buffer_key(out, "dash");
-        rws_buffer_numbers(out, s->dash, s->n_dash);
-        rws_buffer_close(out, '}');
+        rws__buffer_key(out, "dash");
+        rws__buffer_numbers(out, s->dash, s->n_dash);
+        rws__buffer_close(out, '}');
     }
-    rws_buffer_close(out, ']');
+    rws__buffer_close(out, ']');
 }
 
 /* What the metrics of the models that are built in mean. */
 static void write_models(rws_buffer *out)
 {
-    rws_buffer_open_key(out, "models", '{');
+    rws__buffer_open_key(out, "models", '{');
     for (int i = 0; rws_model_at(i); i++) {
         const rws_model *m = rws_model_at(i);
-        rws_buffer_open_key(out, m->name, '{');
+        rws__buffer_open_key(out, m->name, '{');
         for (const rws_metric *metric = m->metrics; metric && metric->name; metric++) {
-            rws_buffer_key_text(out, metric->name, metric->help);
+            rws__buffer_key_text(out, metric->name, metric->help);
         }
-        rws_buffer_close(out, '}');
+        rws__buffer_close(out, '}');
     }
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
 }
 
 static void write_limits(const rws_core *c, rws_buffer *out)
@@ -58,32 +58,32 @@ static void write_limits(const rws_core *c, rws_buffer *out)
                   {"seconds", c->options.max_seconds},
                   {"connections", RWS_MAX_CONNECTIONS},
                   {"watchers", RWS_MAX_WATCHERS}};
-    rws_buffer_open_key(out, "limits", '{');
+    rws__buffer_open_key(out, "limits", '{');
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        rws_buffer_key_number(out, limits[i].name, limits[i].value);
+        rws__buffer_key_number(out, limits[i].name, limits[i].value);
     }
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
 }
 
-bool rws_answer_overview(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_overview(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     rws_buffer *out = &reply->body;
     (void)r;
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "version", RWS_VERSION_STRING);
-    rws_buffer_open_key(out, "folders", '[');
-    for (int i = 0; i < c->options.n_folders; i++) rws_buffer_text(out, c->options.folders[i]);
-    rws_buffer_close(out, ']');
-    rws_buffer_open_key(out, "routes", '[');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "version", RWS_VERSION_STRING);
+    rws__buffer_open_key(out, "folders", '[');
+    for (int i = 0; i < c->options.n_folders; i++) rws__buffer_text(out, c->options.folders[i]);
+    rws__buffer_close(out, ']');
+    rws__buffer_open_key(out, "routes", '[');
     for (const rws_route *route = rws_routes; route->method; route++) {
         char text[128];
         snprintf(text, sizeof text, "%s %s", route->method, route->path);
-        rws_buffer_text(out, text);
+        rws__buffer_text(out, text);
     }
-    rws_buffer_close(out, ']');
+    rws__buffer_close(out, ']');
     write_styles(out);
     write_models(out);
     write_limits(c, out);
-    rws_buffer_close(out, '}');
-    return rws_reply_end(reply, "application/json");
+    rws__buffer_close(out, '}');
+    return rws__reply_end(reply, "application/json");
 }

@@ -26,7 +26,7 @@ struct rws_posteriors {
     rws_opened     *list;
 };
 
-rws_posteriors *rws_posteriors_new(void)
+rws_posteriors *rws__posteriors_new(void)
 {
     rws_posteriors *s = calloc(1, sizeof *s);
     if (!s) return NULL;
@@ -42,7 +42,7 @@ static void close_one(rws_opened *w)
     free(w);
 }
 
-void rws_posteriors_free(rws_posteriors *s)
+void rws__posteriors_free(rws_posteriors *s)
 {
     if (!s) return;
     for (rws_opened *w = s->list, *next; w; w = next) {
@@ -56,7 +56,7 @@ void rws_posteriors_free(rws_posteriors *s)
 
 static void look(const char *folder, struct stat *is)
 {
-    char *path = rws_file_join(folder, "checkpoint.safetensors");
+    char *path = rws__file_join(folder, "checkpoint.safetensors");
     if (!path || stat(path, is) != 0) memset(is, 0, sizeof *is);
     free(path);
 }
@@ -79,7 +79,7 @@ static rws_opened *find(rws_posteriors *s, const char *folder, const struct stat
     if (!w || w->inode != is->st_ino || w->time.tv_sec != is->st_mtim.tv_sec || w->time.tv_nsec != is->st_mtim.tv_nsec)
         return NULL;
     w->held++;
-    w->asked = rws_clock_now();
+    w->asked = rws__clock_now();
     return w;
 }
 
@@ -123,7 +123,7 @@ static rws_status open_one(rws_posteriors *s, const char *folder, const rws_conf
         return status;
     }
     w->time = is.st_mtim, w->inode = is.st_ino;
-    w->asked = rws_clock_now();
+    w->asked = rws__clock_now();
     w->held = 1;
     w->listed = true;
     pthread_mutex_lock(&s->lock);
@@ -133,8 +133,8 @@ static rws_status open_one(rws_posteriors *s, const char *folder, const rws_conf
     return RWS_OK;
 }
 
-rws_status rws_posteriors_take(rws_posteriors *s, const char *folder, const rws_config *given, rws_opened **out,
-                               rws_error *err)
+rws_status rws__posteriors_take(rws_posteriors *s, const char *folder, const rws_config *given, rws_opened **out,
+                                rws_error *err)
 {
     struct stat is;
     look(folder, &is);
@@ -145,7 +145,7 @@ rws_status rws_posteriors_take(rws_posteriors *s, const char *folder, const rws_
     return status;
 }
 
-void rws_posteriors_give_back(rws_posteriors *s, rws_opened *w)
+void rws__posteriors_give_back(rws_posteriors *s, rws_opened *w)
 {
     pthread_mutex_lock(&s->lock);
     w->held--;
@@ -153,7 +153,7 @@ void rws_posteriors_give_back(rws_posteriors *s, rws_opened *w)
     pthread_mutex_unlock(&s->lock);
 }
 
-rws_posterior *rws_opened_posterior(rws_opened *w)
+rws_posterior *rws__opened_posterior(rws_opened *w)
 {
     return w->posterior;
 }

@@ -16,15 +16,15 @@ enum { RWS_POSTERIORS_MOST = 8 };
 typedef struct rws_posteriors rws_posteriors;
 typedef struct rws_opened     rws_opened; /* a posterior that the caller holds */
 
-rws_posteriors *rws_posteriors_new(void);               /* NULL without memory */
-void            rws_posteriors_free(rws_posteriors *s); /* when no thread holds a posterior any more */
+rws_posteriors *rws__posteriors_new(void);               /* NULL without memory */
+void            rws__posteriors_free(rws_posteriors *s); /* when no thread holds a posterior any more */
 
 /* The posterior of the run in a folder, under its present checkpoint. The caller gives it back. `given` has the shared object that
  * the user has named for the run. Fails like rws_posterior_open. */
-rws_status rws_posteriors_take(rws_posteriors *s, const char *folder, const rws_config *given, rws_opened **out,
-                               rws_error *err) __attribute__((warn_unused_result));
-void       rws_posteriors_give_back(rws_posteriors *s, rws_opened *w);
+rws_status rws__posteriors_take(rws_posteriors *s, const char *folder, const rws_config *given, rws_opened **out,
+                                rws_error *err) __attribute__((warn_unused_result));
+void       rws__posteriors_give_back(rws_posteriors *s, rws_opened *w);
 
-rws_posterior *rws_opened_posterior(rws_opened *w);
+rws_posterior *rws__opened_posterior(rws_opened *w);
 
 #endif

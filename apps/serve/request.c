@@ -12,7 +12,7 @@
 
 /* ---- paths */
 
-bool rws_request_path(rws_request *r, const char *path)
+bool rws__request_path(rws_request *r, const char *path)
 {
     r->n_segments = 0;
     if (path[0] != '/') return false;
@@ -54,7 +54,7 @@ static bool is_numeric(const char *name)
     return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
 
-bool rws_gate_host(const rws_gate *g, const char *host)
+bool rws__gate_host(const rws_gate *g, const char *host)
 {
     char name[256];
     long port;
@@ -74,7 +74,7 @@ static bool same_origin(const char *origin, const char *host)
     return (secure || strncasecmp(origin, "http://", 7) == 0) && strcasecmp(origin + (secure ? 8 : 7), host) == 0;
 }
 
-bool rws_token_equal(const char *token, const char *given)
+bool rws__token_equal(const char *token, const char *given)
 {
     const size_t  n = strlen(token), m = strlen(given);
     volatile char differ = (char)(n != m);
@@ -102,14 +102,14 @@ static const char *cookie_token(const char *cookie, char *out, size_t size)
     return NULL;
 }
 
-bool rws_gate_token(const rws_gate *g, const rws_request *r)
+bool rws__gate_token(const rws_gate *g, const rws_request *r)
 {
     char        cookie[128];
     const char *given = NULL;
     if (!g->token) return true;
     if (r->authorization && strncasecmp(r->authorization, "Bearer ", 7) == 0) given = r->authorization + 7;
     else if (r->cookie) given = cookie_token(r->cookie, cookie, sizeof cookie);
-    return given && rws_token_equal(g->token, given);
+    return given && rws__token_equal(g->token, given);
 }
 
 /* application/json, with or without a charset of UTF-8. Forms of other sites cannot send it. */
@@ -124,77 +124,78 @@ static bool is_json(const char *type)
     return strcasecmp(rest + strspn(rest, " "), "charset=utf-8") == 0;
 }
 
-bool rws_gate_pass(const rws_gate *g, const rws_request *r, rws_reply *reply)
+bool rws__gate_pass(const rws_gate *g, const rws_request *r, rws_reply *reply)
 {
     const bool post = strcmp(r->method, "POST") == 0;
-    if (!rws_gate_host(g, r->host))
-        return rws_reply_fail(reply, 421,
-                              "The Host header does not name this server. Use the address that rws serve "
-                              "printed; a further name needs --host NAME.");
+    if (!rws__gate_host(g, r->host))
+        return rws__reply_fail(reply, 421,
+                               "The Host header does not name this server. Use the address that rws serve "
+                               "printed; a further name needs --host NAME.");
     const bool other = post && r->site && strcmp(r->site, "same-origin") != 0 && strcmp(r->site, "none") != 0;
     if (other || (r->origin && !same_origin(r->origin, r->host)))
-        return rws_reply_fail(reply, 403, "Pages of other sites cannot use this server.");
-    if (!rws_gate_token(g, r))
-        return rws_reply_fail(reply, 401,
-                              "This server needs its token: open the address that rws serve printed, or send "
-                              "the header \"Authorization: Bearer TOKEN\".");
+        return rws__reply_fail(reply, 403, "Pages of other sites cannot use this server.");
+    if (!rws__gate_token(g, r))
+        return rws__reply_fail(reply, 401,
+                               "This server needs its token: open the address that rws serve printed, or send "
+                               "the header \"Authorization: Bearer TOKEN\".");
     if (post && !is_json(r->type))
-        return rws_reply_fail(reply, 415, "The body must be JSON: send the header \"Content-Type: application/json\".");
+        return rws__reply_fail(reply, 415,
+                               "The body must be JSON: send the header \"Content-Type: application/json\".");
     return true;
 }
 
 /* ---- arguments */
 
-const char *rws_request_argument(const rws_request *r, const char *name)
+const char *rws__request_argument(const rws_request *r, const char *name)
 {
     for (int i = 0; i < r->n_arguments; i++)
         if (strcmp(r->arguments[i].name, name) == 0) return r->arguments[i].value;
     return NULL;
 }
 
-bool rws_request_count(const rws_request *r, const char *name, double least, double most, double otherwise, double *out,
-                       rws_reply *reply)
+bool rws__request_count(const rws_request *r, const char *name, double least, double most, double otherwise,
+                        double *out, rws_reply *reply)
 {
-    const char *text = rws_request_argument(r, name);
+    const char *text = rws__request_argument(r, name);
     char       *end;
     *out = otherwise;
     if (!text) return true;
     *out = strtod(text, &end);
     if (end != text && !*end && *out >= least && *out <= most && *out == floor(*out)) return true;
-    return rws_reply_fail(reply, 400, "\"%s\" is a whole number from %.0f to %.0f.", name, least, most);
+    return rws__reply_fail(reply, 400, "\"%s\" is a whole number from %.0f to %.0f.", name, least, most);
 }
 
 /* ---- replies */
 
-bool rws_reply_fail(rws_reply *reply, int status, const char *format, ...)
+bool rws__reply_fail(rws_reply *reply, int status, const char *format, ...)
 {
     char    message[sizeof(rws_error) + 512];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    rws_buffer_release(&reply->body);
-    rws_buffer_open(&reply->body, '{');
-    rws_buffer_key_text(&reply->body, "error", message);
-    rws_buffer_close(&reply->body, '}');
+    rws__buffer_release(&reply->body);
+    rws__buffer_open(&reply->body, '{');
+    rws__buffer_key_text(&reply->body, "error", message);
+    rws__buffer_close(&reply->body, '}');
     reply->status = status;
     reply->type = "application/json";
     return false;
 }
 
-bool rws_reply_status(rws_reply *reply, rws_status status, const rws_error *err)
+bool rws__reply_status(rws_reply *reply, rws_status status, const rws_error *err)
 {
     reply->retry = status == RWS_NO_MEMORY;
     switch (status) {
-    case RWS_BAD_INPUT: return rws_reply_fail(reply, 400, "%s", err->text);
-    case RWS_BROKEN: return rws_reply_fail(reply, 500, "%s", err->text);
-    default: return rws_reply_fail(reply, 503, "%s", err->text);
+    case RWS_BAD_INPUT: return rws__reply_fail(reply, 400, "%s", err->text);
+    case RWS_BROKEN: return rws__reply_fail(reply, 500, "%s", err->text);
+    default: return rws__reply_fail(reply, 503, "%s", err->text);
     }
 }
 
-void rws_reply_release(rws_reply *reply)
+void rws__reply_release(rws_reply *reply)
 {
-    rws_buffer_release(&reply->body);
+    rws__buffer_release(&reply->body);
     if (reply->stream.free) reply->stream.free(reply->stream.context);
     *reply = (rws_reply){0};
 }

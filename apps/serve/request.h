@@ -81,35 +81,35 @@ typedef struct {
 /* Cuts "/api/runs/0a" into segments. False for a path that is not absolute, has an empty or too long segment, one that
  * begins with a dot, or a byte that no path of ours has (letters, digits, '-', '_', '.'): there is nothing to decode, and
  * nothing that leads up. */
-bool rws_request_path(rws_request *r, const char *path);
+bool rws__request_path(rws_request *r, const char *path);
 
 /* Whether the Host header names this server: a name that an attacker has pointed to 127.0.0.1 does not. */
-bool rws_gate_host(const rws_gate *g, const char *host);
+bool rws__gate_host(const rws_gate *g, const char *host);
 
 /* Whether the request carries the token, as "Authorization: Bearer TOKEN" or in the cookie "rws-token"; true if none is
  * needed. The time taken does not depend on where the token differs. */
-bool rws_gate_token(const rws_gate *g, const rws_request *r);
-bool rws_token_equal(const char *token, const char *given);
+bool rws__gate_token(const rws_gate *g, const rws_request *r);
+bool rws__token_equal(const char *token, const char *given);
 
 /* Checks host, origin, token and content type, in this order. False with the reply if the request must not pass. */
-bool rws_gate_pass(const rws_gate *g, const rws_request *r, rws_reply *reply);
+bool rws__gate_pass(const rws_gate *g, const rws_request *r, rws_reply *reply);
 
 /* ---- reading arguments */
 
-const char *rws_request_argument(const rws_request *r, const char *name); /* the first of that name; NULL */
+const char *rws__request_argument(const rws_request *r, const char *name); /* the first of that name; NULL */
 
 /* A whole number; `otherwise` if there is none. False with the reply if it is not a number in the range. */
-bool rws_request_count(const rws_request *r, const char *name, double least, double most, double otherwise, double *out,
-                       rws_reply *reply);
+bool rws__request_count(const rws_request *r, const char *name, double least, double most, double otherwise,
+                        double *out, rws_reply *reply);
 
 /* ---- replies */
 
-/* {"error": message}; returns false, for `return rws_reply_fail(…)`. */
-bool rws_reply_fail(rws_reply *reply, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* {"error": message}; returns false, for `return rws__reply_fail(…)`. */
+bool rws__reply_fail(rws_reply *reply, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The reply to a status of the library: 400, 500 (broken), 503 (stopped or no memory). */
-bool rws_reply_status(rws_reply *reply, rws_status status, const rws_error *err);
+bool rws__reply_status(rws_reply *reply, rws_status status, const rws_error *err);
 
-void rws_reply_release(rws_reply *reply);
+void rws__reply_release(rws_reply *reply);
 
 #endif

@@ -26,23 +26,23 @@
 #define COMPARE "metric! x panel log from to points " SELECT
 
 const rws_route rws_routes[] = {
-    {"GET", "/api", rws_answer_overview, .id = "overview", .shape = "Overview",
+    {"GET", "/api", rws__answer_overview, .id = "overview", .shape = "Overview",
      .summary = "Version, folders, addresses, styles of methods, limits"},
-    {"GET", "/api/openapi.json", rws_answer_openapi, .id = "openapi", .summary = "This description"},
-    {"GET", "/api/runs", rws_answer_runs, .cached = true, .id = "runs", .query = SELECT, .shape = "Runs",
+    {"GET", "/api/openapi.json", rws__answer_openapi, .id = "openapi", .summary = "This description"},
+    {"GET", "/api/runs", rws__answer_runs, .cached = true, .id = "runs", .query = SELECT, .shape = "Runs",
      .summary = "All runs with their configuration, state, last values and warnings"},
-    {"GET", "/api/runs/{run}", rws_answer_run, .cached = true, .id = "run", .shape = "Run", .summary = "One run"},
-    {"GET", "/api/runs/{run}/metrics", rws_answer_metrics_of, .cached = true, .id = "metricsOfRun", .query = CURVES,
+    {"GET", "/api/runs/{run}", rws__answer_run, .cached = true, .id = "run", .shape = "Run", .summary = "One run"},
+    {"GET", "/api/runs/{run}/metrics", rws__answer_metrics_of, .cached = true, .id = "metricsOfRun", .query = CURVES,
      .shape = "Curves", .summary = "Curves of a run"},
-    {"GET", "/api/runs/{run}/snapshots", rws_answer_snapshots, .cached = true, .id = "snapshots", .shape = "Snapshots",
+    {"GET", "/api/runs/{run}/snapshots", rws__answer_snapshots, .cached = true, .id = "snapshots", .shape = "Snapshots",
      .summary = "Distributions, rules and trees of a run at some iterations"},
-    {"GET", "/api/runs/{run}/pictures", rws_answer_pictures, .id = "pictures", .shape = "Pictures",
+    {"GET", "/api/runs/{run}/pictures", rws__answer_pictures, .id = "pictures", .shape = "Pictures",
      .summary = "Iterations of which there are pictures"},
-    {"GET", "/api/runs/{run}/pictures/{iteration}", rws_answer_picture, .id = "picture", .type = "image/png",
+    {"GET", "/api/runs/{run}/pictures/{iteration}", rws__answer_picture, .id = "picture", .type = "image/png",
      .summary = "A picture"},
-    {"GET", "/api/runs/{run}/ask", rws_answer_askable, .id = "askable", .shape = "Askable",
+    {"GET", "/api/runs/{run}/ask", rws__answer_askable, .id = "askable", .shape = "Askable",
      .summary = "What can be asked of a run"},
-    {"POST", "/api/runs/{run}/infer", rws_answer_infer, .id = "infer", .body = "Question", .shape = "Answers",
+    {"POST", "/api/runs/{run}/infer", rws__answer_infer, .id = "infer", .body = "Question", .shape = "Answers",
      .lines = "The answer; many data are answered line by line.",
      .summary = "The posterior of a datum: answers with their probabilities",
      .examples = "\"numbers\":{\"value\":{\"fields\":{\"x\":30},\"marginals\":true}},"
@@ -50,26 +50,26 @@ const rws_route rws_routes[] = {
                  "\"many\":{\"value\":{\"data\":[{\"test\":0},{\"test\":1}],\"particles\":100}},"
                  "\"given\":{\"value\":{\"fields\":{\"x\":30},\"given\":[{\"site\":\"z\",\"visit\":0,\"value\":3}],"
                  "\"particles_listed\":true}}"},
-    {"POST", "/api/runs/{run}/sample", rws_answer_sample, .id = "sample", .body = "Sampling", .shape = "Samples",
+    {"POST", "/api/runs/{run}/sample", rws__answer_sample, .id = "sample", .body = "Sampling", .shape = "Samples",
      .lines = "The answer; with \"Accept: application/x-ndjson\" a line for each sample.",
      .summary = "Samples of the model",
      .examples = "\"three\":{\"value\":{\"n\":3,\"seed\":7,\"particles_listed\":true}}"},
-    {"POST", "/api/runs/{run}/score", rws_answer_score, .id = "score", .body = "Scoring", .shape = "Score",
+    {"POST", "/api/runs/{run}/score", rws__answer_score, .id = "score", .body = "Scoring", .shape = "Score",
      .summary = "log p(z, x) and log q(z | x) of given choices",
      .examples = "\"gmm\":{\"value\":{\"fields\":{\"x\":30},\"choices\":[{\"site\":\"z\",\"visit\":0,\"value\":3}]}}"},
-    {"GET", "/api/metrics", rws_answer_metrics, .cached = true, .id = "metrics", .query = CURVES " " SELECT,
+    {"GET", "/api/metrics", rws__answer_metrics, .cached = true, .id = "metrics", .query = CURVES " " SELECT,
      .shape = "ManyCurves", .summary = "Curves of many runs"},
-    {"GET", "/api/compare", rws_answer_compare, .cached = true, .id = "compare", .query = COMPARE,
+    {"GET", "/api/compare", rws__answer_compare, .cached = true, .id = "compare", .query = COMPARE,
      .shape = "Comparison", .summary = "Medians and quartiles over seeds"},
-    {"GET", "/api/compare.svg", rws_answer_compare_svg, .id = "compareSvg", .query = COMPARE, .type = "image/svg+xml",
+    {"GET", "/api/compare.svg", rws__answer_compare_svg, .id = "compareSvg", .query = COMPARE, .type = "image/svg+xml",
      .summary = "The comparison as a figure"},
-    {"GET", "/api/compare.pdf", rws_answer_compare_pdf, .id = "comparePdf", .query = COMPARE, .type = "application/pdf",
+    {"GET", "/api/compare.pdf", rws__answer_compare_pdf, .id = "comparePdf", .query = COMPARE,
+     .type = "application/pdf", .summary = "The comparison as a figure"},
+    {"GET", "/api/compare.png", rws__answer_compare_png, .id = "comparePng", .query = COMPARE, .type = "image/png",
      .summary = "The comparison as a figure"},
-    {"GET", "/api/compare.png", rws_answer_compare_png, .id = "comparePng", .query = COMPARE, .type = "image/png",
-     .summary = "The comparison as a figure"},
-    {"GET", "/api/compare.csv", rws_answer_compare_csv, .id = "compareCsv", .query = COMPARE, .type = "text/csv",
+    {"GET", "/api/compare.csv", rws__answer_compare_csv, .id = "compareCsv", .query = COMPARE, .type = "text/csv",
      .summary = "The comparison as a table"},
-    {"GET", "/api/events", rws_answer_events, .id = "events", .query = "after", .type = "text/event-stream",
+    {"GET", "/api/events", rws__answer_events, .id = "events", .query = "after", .type = "text/event-stream",
      .shape = "Changes",
      .summary = "Changes of runs as server-sent events: \"runs\", whose data are as the schema Changes; \"reset\" if "
                 "some were missed"},
@@ -171,15 +171,15 @@ static const char *write_part(const char *at, const char *ends, rws_buffer *out)
 {
     char part[256];
     at = cut(at, ends, part);
-    rws_buffer_text(out, part);
+    rws__buffer_text(out, part);
     return at;
 }
 
 static const char *write_words(const char *at, rws_buffer *out)
 {
-    rws_buffer_open(out, '[');
+    rws__buffer_open(out, '[');
     for (at = write_part(at, ENDS, out); *at == '|';) at = write_part(at + 1, ENDS, out);
-    rws_buffer_close(out, ']');
+    rws__buffer_close(out, ']');
     return at;
 }
 
@@ -187,7 +187,7 @@ static const char *write_words(const char *at, rws_buffer *out)
 static const char *write_range(const char *at, const char *const keys[2], rws_buffer *out)
 {
     for (int i = 0; i < 2; i++, at += strspn(at, "."))
-        if (isdigit((unsigned char)*at)) rws_buffer_key_number(out, keys[i], (double)strtol(at, (char **)&at, 10));
+        if (isdigit((unsigned char)*at)) rws__buffer_key_number(out, keys[i], (double)strtol(at, (char **)&at, 10));
     return at;
 }
 
@@ -196,10 +196,10 @@ static const char *write_plain(const char *at, rws_buffer *out)
 {
     static const char *const range[][2] = {{"minimum", "maximum"}, {"minLength", "maxLength"}};
     const bool               text = strncmp(at, "string", 6) == 0;
-    rws_buffer_key(out, "type");
+    rws__buffer_key(out, "type");
     at = at[strcspn(at, ENDS)] == '|' ? write_words(at, out) : write_part(at, ENDS, out);
     if (strncmp(at, " /", 2) == 0) {
-        rws_buffer_key(out, "pattern");
+        rws__buffer_key(out, "pattern");
         return write_part(at + 2, "/", out) + 1;
     }
     return *at == ' ' && at[1] != '(' ? write_range(at + 1, range[text], out) : at;
@@ -212,29 +212,29 @@ static const char *write_keys(const char *at, rws_buffer *out)
 {
     rws_buffer required = {0};
     char       key[256];
-    rws_buffer_key_text(out, "type", "object");
-    rws_buffer_open_key(out, "properties", '{');
+    rws__buffer_key_text(out, "type", "object");
+    rws__buffer_open_key(out, "properties", '{');
     while (*at != '}') {
         at = cut(at + strspn(at, ", "), "?:", key);
-        if (*at == ':') rws_buffer_text(&required, key);
-        rws_buffer_open_key(out, key, '{');
+        if (*at == ':') rws__buffer_text(&required, key);
+        rws__buffer_open_key(out, key, '{');
         at = write_type(at + strspn(at, "?: "), out);
-        rws_buffer_close(out, '}');
+        rws__buffer_close(out, '}');
     }
-    rws_buffer_close(out, '}');
-    if (required.n) rws_buffer_print(out, ",\"required\":[%s]", required.bytes);
-    rws_buffer_key_true(out, "additionalProperties", false);
-    rws_buffer_release(&required);
+    rws__buffer_close(out, '}');
+    if (required.n) rws__buffer_print(out, ",\"required\":[%s]", required.bytes);
+    rws__buffer_key_true(out, "additionalProperties", false);
+    rws__buffer_release(&required);
     return at;
 }
 
 /* What is inside an array, or of an object with any keys. */
 static const char *write_inside(const char *at, const char *type, const char *key, rws_buffer *out)
 {
-    rws_buffer_key_text(out, "type", type);
-    rws_buffer_open_key(out, key, '{');
+    rws__buffer_key_text(out, "type", type);
+    rws__buffer_open_key(out, key, '{');
     at = write_type(at, out);
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
     return at;
 }
 
@@ -245,24 +245,24 @@ static const char *write_type(const char *at, rws_buffer *out)
     else if (*at == '[') at = write_inside(at + 1, "array", "items", out) + 1;
     else if (*at == '<') at = write_inside(at + 1, "object", "additionalProperties", out) + 1;
     else if (*at == '=') {
-        rws_buffer_key_text(out, "type", "string");
-        rws_buffer_key(out, "enum");
+        rws__buffer_key_text(out, "type", "string");
+        rws__buffer_key(out, "enum");
         at = write_words(at + 1, out);
     } else if (isupper((unsigned char)*at)) {
         at = cut(at, ENDS, text);
-        rws_buffer_print(out, "\"$ref\":\"#/components/schemas/%s\"", text);
+        rws__buffer_print(out, "\"$ref\":\"#/components/schemas/%s\"", text);
     } else at = write_plain(at, out);
     if (strncmp(at, " (", 2) != 0) return at;
-    rws_buffer_key(out, "description");
+    rws__buffer_key(out, "description");
     return write_part(at + 2, ")", out) + 1;
 }
 
 /* A key with a schema. */
 static void write_schema(const char *key, const char *shape, rws_buffer *out)
 {
-    rws_buffer_open_key(out, key, '{');
+    rws__buffer_open_key(out, key, '{');
     write_type(shape, out);
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
 }
 
 /* ---- the description */
@@ -273,22 +273,22 @@ static void write_parameter(const char *name, size_t n, const char *in, rws_buff
     int          i = 0;
     const size_t length = n - (name[n - 1] == '!');
     while (strlen(parameters[i].name) != n || strncmp(parameters[i].name, name, n) != 0) i++;
-    rws_buffer_open(out, '{');
-    rws_buffer_print(out, "\"name\":\"%.*s\"", (int)length, name);
-    rws_buffer_key_text(out, "in", in);
-    rws_buffer_key_text(out, "description", parameters[i].help);
+    rws__buffer_open(out, '{');
+    rws__buffer_print(out, "\"name\":\"%.*s\"", (int)length, name);
+    rws__buffer_key_text(out, "in", in);
+    rws__buffer_key_text(out, "description", parameters[i].help);
     write_schema("schema", parameters[i].shape, out);
-    rws_buffer_key_true(out, "required", length < n || in[0] == 'p');
+    rws__buffer_key_true(out, "required", length < n || in[0] == 'p');
     if (parameters[i].example) {
-        rws_buffer_key(out, "example");
-        rws_buffer_value(out, parameters[i].example);
+        rws__buffer_key(out, "example");
+        rws__buffer_value(out, parameters[i].example);
     }
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
 }
 
 static void write_parameters(const rws_route *r, rws_buffer *out)
 {
-    rws_buffer_open_key(out, "parameters", '[');
+    rws__buffer_open_key(out, "parameters", '[');
     for (const char *at = r->path; (at = strchr(at, '{')); at++)
         write_parameter(at + 1, strcspn(at + 1, "}"), "path", out);
     for (const char *at = r->query ? r->query : ""; *at; at += strspn(at, " ")) {
@@ -296,59 +296,60 @@ static void write_parameters(const rws_route *r, rws_buffer *out)
         write_parameter(at, n, "query", out);
         at += n;
     }
-    rws_buffer_close(out, ']');
+    rws__buffer_close(out, ']');
 }
 
 /* The key "content"; the caller closes it. */
 static void open_content(const char *type, const char *shape, rws_buffer *out)
 {
-    rws_buffer_open_key(out, "content", '{');
-    rws_buffer_open_key(out, type, '{');
+    rws__buffer_open_key(out, "content", '{');
+    rws__buffer_open_key(out, type, '{');
     if (shape) write_schema("schema", shape, out);
 }
 
 static void write_replies(const rws_route *r, rws_buffer *out)
 {
-    rws_buffer_print(out, ",\"responses\":{\"200\":{");
-    rws_buffer_key_text(out, "description", r->lines ? r->lines : "The answer.");
+    rws__buffer_print(out, ",\"responses\":{\"200\":{");
+    rws__buffer_key_text(out, "description", r->lines ? r->lines : "The answer.");
     open_content(r->type ? r->type : "application/json", r->shape, out);
-    rws_buffer_print(out, "}%s}},\"default\":{", r->lines ? ",\"application/x-ndjson\":{}" : "");
-    rws_buffer_key_text(out, "description", "A message that says what is wrong.");
+    rws__buffer_print(out, "}%s}},\"default\":{", r->lines ? ",\"application/x-ndjson\":{}" : "");
+    rws__buffer_key_text(out, "description", "A message that says what is wrong.");
     open_content("application/json", "Error", out);
-    rws_buffer_print(out, "}}}}");
+    rws__buffer_print(out, "}}}}");
 }
 
 static void write_route(const rws_route *r, rws_buffer *out)
 {
-    rws_buffer_open_key(out, r->path, '{');
-    rws_buffer_open_key(out, r->body ? "post" : "get", '{');
-    rws_buffer_key_text(out, "summary", r->summary);
-    rws_buffer_key_text(out, "operationId", r->id);
+    rws__buffer_open_key(out, r->path, '{');
+    rws__buffer_open_key(out, r->body ? "post" : "get", '{');
+    rws__buffer_key_text(out, "summary", r->summary);
+    rws__buffer_key_text(out, "operationId", r->id);
     write_parameters(r, out);
     if (r->body) {
-        rws_buffer_print(out, ",\"requestBody\":{\"required\":true");
+        rws__buffer_print(out, ",\"requestBody\":{\"required\":true");
         open_content("application/json", r->body, out);
-        rws_buffer_print(out, ",\"examples\":{%s}}}}", r->examples);
+        rws__buffer_print(out, ",\"examples\":{%s}}}}", r->examples);
     }
     write_replies(r, out);
-    rws_buffer_print(out, "}}");
+    rws__buffer_print(out, "}}");
 }
 
-bool rws_answer_openapi(rws_core *c, const rws_request *r, rws_reply *reply)
+bool rws__answer_openapi(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     rws_buffer *out = &reply->body;
     (void)c, (void)r;
-    rws_buffer_print(out, "%s",
-                     "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"rws serve\",\"version\":\"" RWS_VERSION_STRING "\","
-                     "\"description\":\"Runs of rws: watch, compare, ask. Numbers that are NaN or infinite are null. "
-                     "Errors are {\\\"error\\\": \\\"a message\\\"}. With --listen or --token every request needs the "
-                     "header \\\"Authorization: Bearer TOKEN\\\".\","
-                     "\"license\":{\"name\":\"MIT\",\"identifier\":\"MIT\"}},"
-                     "\"servers\":[{\"url\":\"http://127.0.0.1:8765\"}],\"security\":[{},{\"token\":[]}],\"paths\":{");
+    rws__buffer_print(out, "%s",
+                      "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"rws serve\",\"version\":\"" RWS_VERSION_STRING "\","
+                      "\"description\":\"Runs of rws: watch, compare, ask. Numbers that are NaN or infinite are null. "
+                      "Errors are {\\\"error\\\": \\\"a message\\\"}. With --listen or --token every request needs the "
+                      "header \\\"Authorization: Bearer TOKEN\\\".\","
+                      "\"license\":{\"name\":\"MIT\",\"identifier\":\"MIT\"}},"
+                      "\"servers\":[{\"url\":\"http://127.0.0.1:8765\"}],\"security\":[{},{\"token\":[]}],\"paths\":{");
     for (const rws_route *route = rws_routes; route->method; route++) write_route(route, out);
-    rws_buffer_print(out, "},\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}},"
-                          "\"schemas\":{");
+    rws__buffer_print(out,
+                      "},\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}},"
+                      "\"schemas\":{");
     for (int i = 0; shapes[i].name; i++) write_schema(shapes[i].name, shapes[i].shape, out);
-    rws_buffer_print(out, "}}}");
-    return rws_reply_end(reply, "application/json");
+    rws__buffer_print(out, "}}}");
+    return rws__reply_end(reply, "application/json");
 }

@@ -53,14 +53,14 @@ struct rws_server {
 
 /* ---- the socket */
 
-rws_status rws_serve_listen(const char *address, int *port, int *out, rws_error *err)
+rws_status rws__serve_listen(const char *address, int *port, int *out, rws_error *err)
 {
     struct sockaddr_in  four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)*port)};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)*port)};
     const bool          is_four = inet_pton(AF_INET, address, &four.sin_addr) == 1;
     if (!is_four && inet_pton(AF_INET6, address, &six.sin6_addr) != 1)
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a numeric address, such as 0.0.0.0 or ::.",
-                        rws_quote_short(address).text);
+                        rws__quote_short(address).text);
     const int fd = socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
     void     *at = is_four ? (void *)&four : (void *)&six;
     socklen_t size = is_four ? sizeof four : sizeof six;
@@ -75,7 +75,7 @@ rws_status rws_serve_listen(const char *address, int *port, int *out, rws_error 
     return RWS_OK;
 }
 
-bool rws_serve_token(char out[static 33])
+bool rws__serve_token(char out[static 33])
 {
     unsigned char bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return false;
@@ -110,7 +110,7 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
             *l = (peer){.socket = info->connect_fd,
                         .refused = s->n_peers++ >= RWS_MAX_CONNECTIONS,
                         .from = address_of(connection),
-                        .since = rws_clock_now(),
+                        .since = rws__clock_now(),
                         .next = s->peers};
             s->peers = l;
         }
@@ -137,7 +137,7 @@ static void note_phase(rws_server *s, struct MHD_Connection *connection, bool se
     pthread_mutex_lock(&s->lock);
     l->sending = sending;
     l->streaming = streaming;
-    l->since = rws_clock_now();
+    l->since = rws__clock_now();
     l->holds = 0;
     pthread_mutex_unlock(&s->lock);
 }
@@ -149,7 +149,7 @@ static void note_block(rws_server *s, struct MHD_Connection *connection, size_t 
     if (!l) return;
     pthread_mutex_lock(&s->lock);
     l->holds = holds;
-    l->moved = rws_clock_now();
+    l->moved = rws__clock_now();
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -157,8 +157,8 @@ static void note_block(rws_server *s, struct MHD_Connection *connection, size_t 
  * not read theirs. The socket is shut, not closed: it is the connection's. */
 static void cut_slow(rws_server *s)
 {
-    const double now = rws_clock_now(), compute = s->core->options.max_seconds;
-    const bool   pressed = rws_buffer_pressed();
+    const double now = rws__clock_now(), compute = s->core->options.max_seconds;
+    const bool   pressed = rws__buffer_pressed();
     pthread_mutex_lock(&s->lock);
     for (peer *l = s->peers; l; l = l->next) {
         const double limit = l->sending ? RWS_SEND_SECONDS + 2 * compute : RWS_RECEIVE_SECONDS;
@@ -180,7 +180,7 @@ static void *watch(void *context)
         if (s->over) break;
         pthread_mutex_unlock(&s->lock);
         cut_slow(s);
-        rws_core_refresh(s->core);
+        rws__core_refresh(s->core);
         pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
@@ -247,7 +247,7 @@ static void receive(incoming *in, struct MHD_Connection *connection, const char 
     rws_request *r = &in->request;
     in->begun = true;
     r->method = method;
-    in->bad_path |= !rws_request_path(r, url);
+    in->bad_path |= !rws__request_path(r, url);
     MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, check_argument, in);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, in);
     int n_hosts = 0;
@@ -283,8 +283,8 @@ typedef struct {
 /* Waits while clients hold more than half of the memory for answers: soon they have read, or are cut off. */
 static void await_memory(const rws_server *s)
 {
-    const double until = rws_clock_now() + MEMORY_SECONDS;
-    while (rws_buffer_pressed() && !s->core->draining && rws_clock_now() < until) usleep(20000);
+    const double until = rws__clock_now() + MEMORY_SECONDS;
+    while (rws__buffer_pressed() && !s->core->draining && rws__clock_now() < until) usleep(20000);
 }
 
 static ssize_t flow(void *context, uint64_t at, char *out, size_t size)
@@ -293,7 +293,7 @@ static ssize_t flow(void *context, uint64_t at, char *out, size_t size)
     (void)at;
     if (f->sent == f->piece.n) {
         if (!f->stream.next) return MHD_CONTENT_READER_END_OF_STREAM;
-        rws_buffer_release(&f->piece);
+        rws__buffer_release(&f->piece);
         f->sent = 0;
         note_phase(f->server, f->connection, true, f->events); /* the client has taken the last piece */
         if (!f->events) await_memory(f->server);
@@ -311,7 +311,7 @@ static void end_flow(void *context)
 {
     outgoing *f = context;
     if (f->stream.free) f->stream.free(f->stream.context);
-    rws_buffer_release(&f->piece);
+    rws__buffer_release(&f->piece);
     free(f);
 }
 
@@ -371,18 +371,18 @@ static enum MHD_Result respond(rws_server *s, struct MHD_Connection *connection,
     const unsigned       status = (unsigned)reply->status;
     struct MHD_Response *response = make_response(s, connection, events, reply);
     if (!response) {
-        rws_reply_release(reply);
+        rws__reply_release(reply);
         return MHD_NO;
     }
     add_headers(response, reply);
     note_phase(s, connection, true, events);
     const enum MHD_Result done = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
-    rws_reply_release(reply);
+    rws__reply_release(reply);
     return done;
 }
 
-/* Whether a client has closed its connection, or its half of it, or the server has shut it (rws_server_drain).
+/* Whether a client has closed its connection, or its half of it, or the server has shut it (rws__server_drain).
  * libmicrohttpd does not look at a connection while a reply is computed for it. */
 static bool is_gone(void *client)
 {
@@ -404,12 +404,12 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     if (!in->begun) {
         receive(in, connection, url, method);
         if (!in->hopeless) return MHD_YES;
-        rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
+        rws__reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
         return respond(s, connection, &reply);
     }
     if (*n_part > 0) {
         in->too_large |= in->body.n + *n_part > RWS_MAX_BODY;
-        if (!in->too_large) rws_buffer_add(&in->body, part, *n_part);
+        if (!in->too_large) rws__buffer_add(&in->body, part, *n_part);
         *n_part = 0;
         return MHD_YES;
     }
@@ -422,13 +422,13 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     note_phase(s, connection, true, false);
     await_memory(s);
     reply.retry = l && l->refused;
-    if (reply.retry) rws_reply_fail(&reply, 503, "The server has too many connections; try again later.");
-    else if (in->bad_hosts) rws_reply_fail(&reply, 400, "The request has more than one Host header.");
-    else if (in->too_large) rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
-    else if (in->body.starved) rws_reply_fail(&reply, 503, "There is no memory for this request.");
-    else if (in->bad_query) rws_reply_fail(&reply, 400, "The query has too many arguments, or a zero byte.");
-    else if (in->bad_path) rws_reply_fail(&reply, 404, "There is no such address; /api lists them.");
-    else rws_core_answer(s->core, &in->request, &reply);
+    if (reply.retry) rws__reply_fail(&reply, 503, "The server has too many connections; try again later.");
+    else if (in->bad_hosts) rws__reply_fail(&reply, 400, "The request has more than one Host header.");
+    else if (in->too_large) rws__reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
+    else if (in->body.starved) rws__reply_fail(&reply, 503, "There is no memory for this request.");
+    else if (in->bad_query) rws__reply_fail(&reply, 400, "The query has too many arguments, or a zero byte.");
+    else if (in->bad_path) rws__reply_fail(&reply, 404, "There is no such address; /api lists them.");
+    else rws__core_answer(s->core, &in->request, &reply);
     return respond(s, connection, &reply);
 }
 
@@ -437,7 +437,7 @@ static void complete(void *context, struct MHD_Connection *connection, void **ow
     incoming *in = *own;
     (void)code;
     note_phase(context, connection, false, false);
-    if (in) rws_buffer_release(&in->body);
+    if (in) rws__buffer_release(&in->body);
     free(in);
     *own = NULL;
 }
@@ -452,13 +452,13 @@ static void free_server(rws_server *s)
     pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->lock);
     if (s->watching) pthread_join(s->watcher, NULL);
-    rws_core_free(s->core);
+    rws__core_free(s->core);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-rws_status rws_server_new(const rws_serve_options *options, int socket, int port, rws_server **out, rws_error *err)
+rws_status rws__server_new(const rws_serve_options *options, int socket, int port, rws_server **out, rws_error *err)
 {
     rws_server        *s = calloc(1, sizeof *s);
     pthread_condattr_t clock;
@@ -469,7 +469,7 @@ rws_status rws_server_new(const rws_serve_options *options, int socket, int port
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &clock);
     pthread_condattr_destroy(&clock);
-    const rws_status status = rws_core_new(options, port, &s->core, err);
+    const rws_status status = rws__core_new(options, port, &s->core, err);
     if (status != RWS_OK) {
         free_server(s);
         return status;
@@ -494,13 +494,13 @@ rws_status rws_server_new(const rws_serve_options *options, int socket, int port
     return rws_fail(err, RWS_NO_MEMORY, "The server cannot be started: there are no threads, or no connections, left.");
 }
 
-void rws_server_drain(rws_server *s, double seconds)
+void rws__server_drain(rws_server *s, double seconds)
 {
-    const double until = rws_clock_now() + seconds;
+    const double until = rws__clock_now() + seconds;
     s->core->draining = true;
     MHD_quiesce_daemon(s->daemon); /* the socket stays open, and is the caller's */
-    rws_changes_end(s->core->changes);
-    for (bool busy = true; busy && rws_clock_now() < until;) {
+    rws__changes_end(s->core->changes);
+    for (bool busy = true; busy && rws__clock_now() < until;) {
         busy = false;
         pthread_mutex_lock(&s->lock);
         for (const peer *l = s->peers; l && !busy; l = l->next) busy = l->sending;
@@ -509,7 +509,7 @@ void rws_server_drain(rws_server *s, double seconds)
     }
 }
 
-void rws_server_free(rws_server *s)
+void rws__server_free(rws_server *s)
 {
     if (!s) return;
     pthread_mutex_lock(&s->lock);

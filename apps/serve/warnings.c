@@ -9,10 +9,10 @@
 
 static void add(rws_buffer *out, const char *kind, const char *message)
 {
-    rws_buffer_open(out, '{');
-    rws_buffer_key_text(out, "kind", kind);
-    rws_buffer_key_text(out, "sentence", message);
-    rws_buffer_close(out, '}');
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "kind", kind);
+    rws__buffer_key_text(out, "sentence", message);
+    rws__buffer_close(out, '}');
 }
 
 static const rws_history *evidence_of(const rws_result *r)
@@ -72,8 +72,8 @@ static void check_closed(const rws_core *c, const rws_result *r, rws_buffer *out
     const char        *whose = NULL, *K = rws_result_get(r, "particles");
     char               text[400];
     if (!(ess > 0.98) || !isfinite(last) || !K || atoi(K) < 2) return;
-    for (int i = 0; i < rws_catalogue_n(c->catalogue); i++) {
-        const rws_result *other = &rws_catalogue_at(c->catalogue, i)->result;
+    for (int i = 0; i < rws__catalogue_n(c->catalogue); i++) {
+        const rws_result *other = &rws__catalogue_at(c->catalogue, i)->result;
         const double      value = last_of(evidence_of(other));
         if (other == r || !comparable(r, other) || !(value > best)) continue;
         best = value;
@@ -115,10 +115,10 @@ static void check_falling(const rws_result *r, rws_buffer *out)
     add(out, "falling", text);
 }
 
-void rws_warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
+void rws__warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
 {
     const rws_result *r = &run->result;
-    rws_buffer_open(out, '[');
+    rws__buffer_open(out, '[');
     if (run->damaged)
         add(out, "damaged",
             "Rows of this run in its store are not those that were written: its numbers may be wrong. Restore a copy "
@@ -127,5 +127,5 @@ void rws_warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *ou
     check_broken(r, out);
     if (!r->failure) check_closed(c, r, out);
     if (!r->failure) check_falling(r, out);
-    rws_buffer_close(out, ']');
+    rws__buffer_close(out, ']');
 }

@@ -73,9 +73,9 @@ static bool is_done(const entry *e, const rws_store_progress *p)
 /* Whether another program trains the run at the moment. */
 static bool is_busy(const campaign *s, const entry *e)
 {
-    char *folder = rws_file_join(s->options->folder, e->run->name);
-    rws_need_memory(folder != NULL, "the path of a run");
-    const bool busy = rws_folder_is_busy(folder);
+    char *folder = rws__file_join(s->options->folder, e->run->name);
+    rws__need_memory(folder != NULL, "the path of a run");
+    const bool busy = rws__folder_is_busy(folder);
     free(folder);
     return busy;
 }
@@ -83,17 +83,17 @@ static bool is_busy(const campaign *s, const entry *e)
 /* The store of a run, for the caller to free. */
 static char *store_of(const campaign *s, const entry *e)
 {
-    char *folder = rws_file_join(s->options->folder, e->run->name);
-    char *store = s->store ? strdup(s->store) : rws_file_join(folder, "metrics.sqlite");
-    rws_need_memory(store != NULL, "the path of a run");
+    char *folder = rws__file_join(s->options->folder, e->run->name);
+    char *store = s->store ? strdup(s->store) : rws__file_join(folder, "metrics.sqlite");
+    rws__need_memory(store != NULL, "the path of a run");
     free(folder);
     return store;
 }
 
 static bool exists_in(const char *folder, const char *name)
 {
-    char *path = rws_file_join(folder, name);
-    rws_need_memory(path != NULL, "the path of a run");
+    char *path = rws__file_join(folder, name);
+    rws__need_memory(path != NULL, "the path of a run");
     const bool there = access(path, F_OK) == 0;
     free(path);
     return there;
@@ -103,35 +103,35 @@ static bool exists_in(const char *folder, const char *name)
 static rws_status compare(const rws_config *wanted, const rws_config *stored, uint64_t done,
                           const rws_recorded *recorded, rws_error *err)
 {
-    const rws_options o = rws_options_of(wanted);
-    const rws_quoted  run = rws_quote_short(recorded->folder);
+    const rws_options o = rws__options_of(wanted);
+    const rws_quoted  run = rws__quote_short(recorded->folder);
     rws_config        unused;
     rws_schedule      had, has;
-    RWS_TRY(rws_options_resume(&o, stored, recorded, &unused, err));
+    RWS_TRY(rws__options_resume(&o, stored, recorded, &unused, err));
     if (done > wanted->iterations)
         return rws_fail(err, RWS_BAD_INPUT,
                         "iterations %" PRIu64 " contradict the run in %s, which has done %" PRIu64 ".",
                         wanted->iterations, run.text, done);
     if (!wanted->lr) return RWS_OK;
-    RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
-    RWS_TRY(rws_schedule_parse(wanted->lr, &has, err));
-    if (rws_schedule_agree(&had, &has, done)) return RWS_OK;
+    RWS_TRY(rws__schedule_parse(stored->lr, &had, err));
+    RWS_TRY(rws__schedule_parse(wanted->lr, &has, err));
+    if (rws__schedule_agree(&had, &has, done)) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "lr %s contradicts the run in %s, which has had %s.",
-                    rws_quote_short(wanted->lr).text, run.text, rws_quote_short(stored->lr).text);
+                    rws__quote_short(wanted->lr).text, run.text, rws__quote_short(stored->lr).text);
 }
 
 /* Refuses a finished run that is not the sweep's. One without a folder, of which only the metrics are known, is taken
  * as it is. */
 static rws_status check_settings(const campaign *s, const entry *e, rws_error *err)
 {
-    char       *path = rws_file_join(s->options->folder, e->run->name);
+    char       *path = rws__file_join(s->options->folder, e->run->name);
     rws_folder *folder = NULL;
     rws_config  stored;
     rws_status  status = RWS_OK;
-    rws_need_memory(path != NULL, "the path of a run");
-    if (exists_in(path, "config.json")) status = rws_folder_open(path, &stored, &folder, err);
-    if (folder) status = compare(&e->run->config, &stored, e->iteration, rws_folder_recorded(folder), err);
-    rws_folder_close(folder);
+    rws__need_memory(path != NULL, "the path of a run");
+    if (exists_in(path, "config.json")) status = rws__folder_open(path, &stored, &folder, err);
+    if (folder) status = compare(&e->run->config, &stored, e->iteration, rws__folder_recorded(folder), err);
+    rws__folder_close(folder);
     free(path);
     return status;
 }
@@ -148,7 +148,7 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
 {
     rws_store_progress p;
     char              *store = store_of(s, e);
-    const rws_status   status = rws_store_ask(store, e->run->name, &p, err);
+    const rws_status   status = rws__store_ask(store, e->run->name, &p, err);
     free(store);
     RWS_TRY(status);
     e->iteration = p.iteration;
@@ -168,24 +168,24 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
 static void find_kinds(campaign *s, const rws_sweep *sweep)
 {
     char **kinds = calloc((size_t)s->n, sizeof *kinds);
-    rws_need_memory(kinds != NULL, "a sweep");
+    rws__need_memory(kinds != NULL, "a sweep");
     for (int i = 0; i < s->n; i++) {
         entry *e = &s->entries[i];
         e->run = &sweep->runs[i];
         kinds[i] = rws_sweep_kind(e->run, RWS_SWEEP_BUT_SEED);
-        rws_need_memory(kinds[i] != NULL, "a sweep");
+        rws__need_memory(kinds[i] != NULL, "a sweep");
         while (strcmp(kinds[e->kind], kinds[i]) != 0) e->kind++;
     }
     for (int i = 0; i < s->n; i++) free(kinds[i]);
     free(kinds);
 }
 
-rws_status rws_campaign_separate(const char *folder, rws_error *err)
+rws_status rws__campaign_separate(const char *folder, rws_error *err)
 {
     if (!exists_in(folder, "metrics.sqlite")) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
                     "The runs in \"%s\" share a store, which two machines must not write: give tasks another --out.",
-                    rws_quote(folder).text);
+                    rws__quote(folder).text);
 }
 
 /* Whether every run has a store of its own: tasks work on the runs, or have begun them, or files cannot be locked. */
@@ -193,9 +193,9 @@ static bool is_separate(const campaign *s, const rws_sweep *sweep)
 {
     if (s->options->n_tasks) return true;
     if (exists_in(s->options->folder, "metrics.sqlite")) return false;
-    bool separate = exists_in(s->options->folder, RWS_TASKS_FOLDER) || !rws_store_has_locks(s->options->folder);
+    bool separate = exists_in(s->options->folder, RWS_TASKS_FOLDER) || !rws__store_has_locks(s->options->folder);
     for (int i = 0; i < sweep->n && !separate; i++) {
-        char *folder = rws_file_join(s->options->folder, sweep->runs[i].name);
+        char *folder = rws__file_join(s->options->folder, sweep->runs[i].name);
         separate = exists_in(folder, "metrics.sqlite");
         free(folder);
     }
@@ -204,18 +204,18 @@ static bool is_separate(const campaign *s, const rws_sweep *sweep)
 
 static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
 {
-    RWS_TRY(rws_file_make_folder(s->options->folder, err));
-    if (s->options->n_tasks) RWS_TRY(rws_campaign_separate(s->options->folder, err));
+    RWS_TRY(rws__file_make_folder(s->options->folder, err));
+    if (s->options->n_tasks) RWS_TRY(rws__campaign_separate(s->options->folder, err));
     if (s->options->n_tasks) {
-        char            *tasks = rws_file_join(s->options->folder, RWS_TASKS_FOLDER);
-        const rws_status status = rws_file_make_folder(tasks, err);
+        char            *tasks = rws__file_join(s->options->folder, RWS_TASKS_FOLDER);
+        const rws_status status = rws__file_make_folder(tasks, err);
         free(tasks);
         RWS_TRY(status);
     }
     if (!is_separate(s, sweep)) {
-        s->store = rws_file_join(s->options->folder, "metrics.sqlite");
+        s->store = rws__file_join(s->options->folder, "metrics.sqlite");
         if (!s->store) return rws_no_memory(err, "a sweep");
-        RWS_TRY(rws_store_make(s->store, err));
+        RWS_TRY(rws__store_make(s->store, err));
     }
     find_kinds(s, sweep);
     for (int i = 0; i < s->n; i++) {
@@ -269,10 +269,10 @@ static void show(campaign *s)
         used += (size_t)snprintf(note + used, sizeof note - used, "%s%s k%d s%" PRIu64, used ? ", " : "", c->method,
                                  c->particles, c->seed);
     }
-    if (s->result.failed) rws_progress_note(&s->progress, "%d failed; %s", s->result.failed, note);
-    else rws_progress_note(&s->progress, "%s", note);
+    if (s->result.failed) rws__progress_note(&s->progress, "%d failed; %s", s->result.failed, note);
+    else rws__progress_note(&s->progress, "%s", note);
     estimate(s, &share, &left);
-    rws_progress_show_share(&s->progress, (uint64_t)ended, share, left);
+    rws__progress_show_share(&s->progress, (uint64_t)ended, share, left);
 }
 
 /* ---- starting */
@@ -289,7 +289,7 @@ static void add(arguments *a, const char *format, ...)
     va_list args;
     va_start(args, format);
     RWS_CHECK(a->n + 1 < MAX_ARGUMENTS);
-    rws_need_memory(vasprintf(&a->list[a->n++], format, args) >= 0, "the arguments of a run");
+    rws__need_memory(vasprintf(&a->list[a->n++], format, args) >= 0, "the arguments of a run");
     va_end(args);
 }
 
@@ -334,8 +334,8 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
  * begins anew, as the sweep has it now. */
 static bool resumes(const campaign *s, const entry *e)
 {
-    char *folder = rws_file_join(s->options->folder, e->run->name);
-    rws_need_memory(folder != NULL, "the path of a run");
+    char *folder = rws__file_join(s->options->folder, e->run->name);
+    rws__need_memory(folder != NULL, "the path of a run");
     const bool there =
         exists_in(folder, "config.json") && (e->iteration > 0 || exists_in(folder, "checkpoint.safetensors"));
     free(folder);
@@ -347,7 +347,7 @@ static rws_status begin_anew(const campaign *s, entry *e, rws_error *err)
 {
     if (e->iteration == 0) return RWS_OK;
     char            *store = store_of(s, e);
-    const rws_status status = rws_store_drop(store, e->run->name, err);
+    const rws_status status = rws__store_drop(store, e->run->name, err);
     free(store);
     e->iteration = 0;
     return status;
@@ -362,13 +362,13 @@ static rws_status launch(campaign *s, int child, int index, stage stage, rws_err
     if (stage == TRAINING && !resume) status = begin_anew(s, e, err);
     if (stage == TRAINING) add_training(&a, e, s->options->folder, resume);
     else add_measuring(&a, e, s->options->folder);
-    if (status == RWS_OK) status = rws_child_start(a.list, &s->children[child], err);
+    if (status == RWS_OK) status = rws__child_start(a.list, &s->children[child], err);
     for (int i = 0; i < a.n; i++) free(a.list[i]);
     if (status != RWS_OK) return status;
     s->doing[child] = index;
     if (stage == TRAINING) s->last[child][0] = '\0';
     e->stage = stage;
-    e->began = rws_clock_now();
+    e->began = rws__clock_now();
     e->began_at = e->iteration;
     return RWS_OK;
 }
@@ -376,9 +376,9 @@ static rws_status launch(campaign *s, int child, int index, stage stage, rws_err
 /* Whether no process trains the run. */
 static bool is_free(const campaign *s, const entry *e)
 {
-    char *folder = rws_file_join(s->options->folder, e->run->name);
-    rws_need_memory(folder != NULL, "the path of a run");
-    const bool busy = rws_folder_is_busy(folder);
+    char *folder = rws__file_join(s->options->folder, e->run->name);
+    rws__need_memory(folder != NULL, "the path of a run");
+    const bool busy = rws__folder_is_busy(folder);
     free(folder);
     return !busy;
 }
@@ -387,7 +387,7 @@ static bool is_free(const campaign *s, const entry *e)
  * program may have trained the run meanwhile. */
 static rws_status choose(campaign *s, int *index, rws_error *err)
 {
-    const double now = rws_clock_now();
+    const double now = rws__clock_now();
     for (int i = 0; i < s->n; i++) {
         entry *e = &s->entries[i];
         if (e->stage != WAITING || now < e->not_before) continue;
@@ -417,7 +417,7 @@ static void take_line(void *context, int child, const char *text)
     if (e->stage != TRAINING || !at || sscanf(at, "\"iteration\":%" SCNu64, &iteration) != 1) return;
     e->iteration = iteration;
     if (!s->paces[e->kind].watched && iteration > e->began_at + 1)
-        s->paces[e->kind] = (pace){rws_clock_now() - e->began, (double)(iteration - e->began_at), false};
+        s->paces[e->kind] = (pace){rws__clock_now() - e->began, (double)(iteration - e->began_at), false};
 }
 
 /* The line that a child printed last. What `eval` has measured after training is called final_…, as in the store. */
@@ -445,15 +445,15 @@ static void report_end(campaign *s, int child)
     int          ended = 0;
     for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
     estimate(s, &share, &left);
-    rws_progress_time(left_text, sizeof left_text, left);
-    rws_progress_clear(&s->progress);
+    rws__progress_time(left_text, sizeof left_text, left);
+    rws__progress_clear(&s->progress);
     json_t *line = last_line(s, child, e->stage == FINISHED && e->run->final_particles);
     if (s->options->json) {
         json_t *o = json_pack("{s:s,s:s}", "run", e->run->name, "state", e->failure ? "failed" : "finished");
         if (e->failure) json_object_set_new(o, "failure", json_string(e->failure));
         json_object_update_missing(o, line);
-        json_object_set_new(o, "seconds_left", rws_report_real(round(left)));
-        rws_report_json(o);
+        json_object_set_new(o, "seconds_left", rws__report_real(round(left)));
+        rws__report_json(o);
     } else if (e->failure) {
         printf("failed    %s: %s\n", e->run->name, e->failure);
     } else {
@@ -480,7 +480,7 @@ static void note_failure(campaign *s, int child, int status)
     if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command continues it.", -status);
     else if (complaint[0]) e->failure = strdup(complaint);
     else n = asprintf(&e->failure, "It ended with status %d.", status);
-    rws_need_memory(n > 0 && e->failure, "the failure of a run");
+    rws__need_memory(n > 0 && e->failure, "the failure of a run");
     s->result.failed++;
     if (status == RWS_BAD_INPUT || s->result.worst == 0)
         s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
@@ -491,29 +491,29 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
 {
     const int index = s->doing[child];
     entry    *e = &s->entries[index];
-    const int status = rws_child_end(&s->children[child]);
+    const int status = rws__child_end(&s->children[child]);
     if (e->stage == TRAINING && e->iteration > e->began_at) {
         pace *p = &s->paces[e->kind];
         if (!p->watched) *p = (pace){.watched = true};
-        p->seconds += rws_clock_now() - e->began;
+        p->seconds += rws__clock_now() - e->began;
         p->iterations += (double)(e->iteration - e->began_at);
     }
-    if (status == RWS_OK && e->stage == TRAINING && e->run->final_particles && !rws_interrupted())
+    if (status == RWS_OK && e->stage == TRAINING && e->run->final_particles && !rws__interrupted())
         return launch(s, child, index, MEASURING, err);
     if (status == RWS_OK && !(e->stage == TRAINING && e->run->final_particles)) {
         e->stage = FINISHED;
         e->iteration = e->run->config.iterations;
         s->result.finished++;
         report_end(s, child);
-    } else if (rws_interrupted() || status == 0 || status == 130) {
+    } else if (rws__interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
     } else if (status == RWS_BAD_INPUT && is_busy(s, e)) {
         e->stage = WAITING;
-        e->not_before = rws_clock_now() + ELSEWHERE;
+        e->not_before = rws__clock_now() + ELSEWHERE;
     } else if (status == RWS_BAD_INPUT && ++e->refused < MAX_REFUSALS) {
         /* Another program may have begun or finished the run first; if so, the next look at it shows that. */
         e->stage = WAITING;
-        e->not_before = rws_clock_now() + REFUSED;
+        e->not_before = rws__clock_now() + REFUSED;
     } else {
         note_failure(s, child, status);
     }
@@ -554,13 +554,13 @@ static void write_down(campaign *s, bool ended)
     const rws_campaign_options *o = s->options;
     rws_task_run                runs[s->n_jobs];
     int                         n = 0;
-    const double                now = rws_clock_now();
+    const double                now = rws__clock_now();
     if (!o->n_tasks || (!ended && now - s->written < TASK_WRITES)) return;
     s->written = now;
     for (int i = 0; i < s->n_jobs; i++)
         if (s->children[i].pid)
             runs[n++] = (rws_task_run){s->entries[s->doing[i]].run->name, s->entries[s->doing[i]].iteration};
-    rws_task_write(o->folder, o->task, o->n_tasks, runs, n, ended);
+    rws__task_write(o->folder, o->task, o->n_tasks, runs, n, ended);
 }
 
 /* After the first error of this program itself, as after Ctrl-C, no run is started, and those under way are stopped. */
@@ -568,14 +568,14 @@ static rws_status work(campaign *s, rws_error *err)
 {
     rws_status status = RWS_OK;
     bool       told = false;
-    while (n_running(s) || (has_waiting(s) && status == RWS_OK && !rws_interrupted())) {
-        const bool stop = status != RWS_OK || rws_interrupted();
+    while (n_running(s) || (has_waiting(s) && status == RWS_OK && !rws__interrupted())) {
+        const bool stop = status != RWS_OK || rws__interrupted();
         if (!stop) status = fill_places(s, err);
         if (stop && !told) {
-            for (int i = 0; i < s->n_jobs; i++) rws_child_stop(&s->children[i]);
+            for (int i = 0; i < s->n_jobs; i++) rws__child_stop(&s->children[i]);
             told = true;
         }
-        const int child = rws_children_read(s->children, s->n_jobs, 200, take_line, s);
+        const int child = rws__children_read(s->children, s->n_jobs, 200, take_line, s);
         if (child >= 0) {
             rws_error        other;
             const rws_status end = child_ended(s, child, &other);
@@ -585,7 +585,7 @@ static rws_status work(campaign *s, rws_error *err)
         write_down(s, false);
     }
     write_down(s, true);
-    rws_progress_clear(&s->progress);
+    rws__progress_clear(&s->progress);
     return status;
 }
 
@@ -593,8 +593,8 @@ static void report_all(const campaign *s)
 {
     const rws_campaign_result *r = &s->result;
     if (s->options->json) {
-        rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "runs", s->n, "finished", r->finished + r->found,
-                                  "finished_before", r->found, "failed", r->failed));
+        rws__report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "runs", s->n, "finished",
+                                   r->finished + r->found, "finished_before", r->found, "failed", r->failed));
         return;
     }
     printf("%d run%s: %d finished", s->n, s->n == 1 ? "" : "s", r->finished + r->found);
@@ -605,10 +605,10 @@ static void report_all(const campaign *s)
         if (s->entries[i].failure) printf("failed    %s: %s\n", s->entries[i].run->name, s->entries[i].failure);
 }
 
-rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
-                            rws_error *err)
+rws_status rws__campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
+                             rws_error *err)
 {
-    campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? (int)o->jobs : rws_options_cores()};
+    campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? (int)o->jobs : rws__options_cores()};
     s.entries = calloc((size_t)s.n, sizeof *s.entries);
     s.children = calloc((size_t)s.n_jobs, sizeof *s.children);
     s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
@@ -617,12 +617,12 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
     rws_status status = s.entries && s.children && s.doing && s.last && s.paces ? prepare(&s, sweep, err)
                                                                                 : rws_no_memory(err, "a sweep");
     if (status == RWS_OK) {
-        rws_signals_catch();
-        rws_progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
+        rws__signals_catch();
+        rws__progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
         status = work(&s, err);
-        rws_signals_release();
+        rws__signals_release();
     }
-    if (status == RWS_OK && rws_interrupted())
+    if (status == RWS_OK && rws__interrupted())
         status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command continues.",
                           s.result.finished + s.result.found, s.n);
     if (status == RWS_OK) report_all(&s);
@@ -637,7 +637,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     rws_campaign_options *o = state->input;
     switch (key) {
-    case 'j': return rws_arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
+    case 'j': return rws__arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
     case KEY_RETRY: o->retry = true; return 0;
     case KEY_JSON: o->json = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -655,7 +655,7 @@ const struct argp rws_campaign_argp = {
     .parser = parse,
 };
 
-rws_status rws_campaign_verdict(const rws_campaign_result *r, rws_error *err)
+rws_status rws__campaign_verdict(const rws_campaign_result *r, rws_error *err)
 {
     if (r->failed == 0) return RWS_OK;
     return rws_fail(err, r->worst == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT, "%d of the runs failed.", r->failed);

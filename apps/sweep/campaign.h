@@ -36,13 +36,13 @@ typedef struct {
 /* Trains the runs. Prints a line for each run that ends, and the failures once more at the end. RWS_OK also if runs
  * failed, which *result says. RWS_STOPPED after Ctrl-C, when all children have saved their state; RWS_BAD_INPUT if no
  * run can be started. */
-rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
-                            rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
+                             rws_error *err) __attribute__((warn_unused_result));
 
 /* RWS_BAD_INPUT if the runs of the folder share a store, so that tasks cannot work on them. */
-rws_status rws_campaign_separate(const char *folder, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__campaign_separate(const char *folder, rws_error *err) __attribute__((warn_unused_result));
 
 /* RWS_OK, or the status and the message for runs that failed. */
-rws_status rws_campaign_verdict(const rws_campaign_result *r, rws_error *err);
+rws_status rws__campaign_verdict(const rws_campaign_result *r, rws_error *err);
 
 #endif

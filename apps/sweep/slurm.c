@@ -45,7 +45,7 @@ static char *task_path(const char *folder, const char *name)
     return g_build_filename(folder, RWS_TASKS_FOLDER, name, NULL);
 }
 
-void rws_task_write(const char *folder, int task, int n_tasks, const rws_task_run *runs, int n, bool ended)
+void rws__task_write(const char *folder, int task, int n_tasks, const rws_task_run *runs, int n, bool ended)
 {
     char        name[32], host[64] = "?";
     rws_error   ignored;
@@ -58,7 +58,7 @@ void rws_task_write(const char *folder, int task, int n_tasks, const rws_task_ru
         json_array_append_new(json_object_get(o, "runs"),
                               json_pack("{s:s,s:I}", "run", runs[i].run, "iteration", (json_int_t)runs[i].iteration));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL, *path = task_path(folder, name);
-    if (text) (void)!rws_file_write_text(path, text, &ignored);
+    if (text) (void)!rws__file_write_text(path, text, &ignored);
     g_free(path);
     free(text);
     json_decref(o);
@@ -136,7 +136,7 @@ static void print_standing(const rws_sweep_run *run, const standing *s, bool jso
         if (s->task) json_object_set_new(o, "task", json_integer(task));
         if (host) json_object_set_new(o, "host", json_string(host));
         if (job) json_object_set_new(o, "job", json_string(job));
-        rws_report_json(o);
+        rws__report_json(o);
         return;
     }
     if (s->task)
@@ -145,19 +145,19 @@ static void print_standing(const rws_sweep_run *run, const standing *s, bool jso
     printf("%-9s %10" PRIu64 "/%-10" PRIu64 " %s%s\n", s->state, s->iteration, run->config.iterations, run->name, who);
 }
 
-rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool json, rws_error *err)
+rws_status rws__slurm_status(const rws_sweep *sweep, const char *folder, bool json, rws_error *err)
 {
     static const char *const states[] = {"finished", "training", "waiting", "stopped", "failed"};
     rws_results             *r;
     int                      count[5] = {0};
-    RWS_TRY(rws_results_read_if_any(folder, &r, err));
+    RWS_TRY(rws__results_read_if_any(folder, &r, err));
     json_t  *tasks = read_tasks(folder);
-    rws_held held = rws_held_read();
+    rws_held held = rws__held_read();
     for (int i = 0; i < sweep->n; i++) {
-        char *own = rws_file_join(folder, sweep->runs[i].name);
-        rws_need_memory(own != NULL, "the state of a run");
+        char *own = rws__file_join(folder, sweep->runs[i].name);
+        rws__need_memory(own != NULL, "the state of a run");
         const standing s =
-            standing_of(&sweep->runs[i], rws_sweep_run_result(&sweep->runs[i], r), tasks, rws_held_has(&held, own));
+            standing_of(&sweep->runs[i], rws_sweep_run_result(&sweep->runs[i], r), tasks, rws__held_has(&held, own));
         free(own);
         print_standing(&sweep->runs[i], &s, json);
         for (int k = 0; k < 5; k++) count[k] += strcmp(s.state, states[k]) == 0;
@@ -165,7 +165,7 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
     if (json) {
         json_t *o = json_pack("{s:b,s:i}", "final", 1, "runs", sweep->n);
         for (int k = 0; k < 5; k++) json_object_set_new(o, states[k], json_integer(count[k]));
-        rws_report_json(o);
+        rws__report_json(o);
     } else {
         printf("%d run%s:", sweep->n, sweep->n == 1 ? "" : "s");
         for (int k = 0, any = 0; k < 5; k++)
@@ -173,7 +173,7 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
         putchar('\n');
     }
     json_decref(tasks);
-    rws_held_free(&held);
+    rws__held_free(&held);
     rws_results_free(r);
     return RWS_OK;
 }
@@ -190,7 +190,7 @@ static rws_status check_queue(const char *name, rws_error *err)
         result = rws_fail(err, RWS_BAD_INPUT,
                           "Slurm is not installed here (there is no squeue); --task I/N serves other schedulers.");
     else if (status != 0)
-        result = rws_fail(err, RWS_BAD_INPUT, "Slurm does not answer: %s", rws_quote_short(line).text);
+        result = rws_fail(err, RWS_BAD_INPUT, "Slurm does not answer: %s", rws__quote_short(line).text);
     else if (line[0])
         result = rws_fail(err, RWS_BAD_INPUT,
                           "Tasks of this sweep are in the queue already: job %s (%s). Wait for them, or end them with: "
@@ -229,13 +229,13 @@ static rws_status write_script(const char *file, const char *folder, int n_tasks
     char      *text = g_strdup_printf("#!/bin/sh\nexec %s sweep %s --out %s --task \"$SLURM_ARRAY_TASK_ID/%d\" --jobs "
                                            "\"${SLURM_CPUS_PER_TASK:-1}\"\n",
                                       program, sweep, out, n_tasks);
-    rws_status status = rws_file_make_folder(tasks, err);
-    if (status == RWS_OK) status = rws_file_read(file, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
+    rws_status status = rws__file_make_folder(tasks, err);
+    if (status == RWS_OK) status = rws__file_read(file, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
     if (status == RWS_OK) {
-        status = rws_file_replace(copy, &(rws_piece){bytes, size}, 1, err);
+        status = rws__file_replace(copy, &(rws_piece){bytes, size}, 1, err);
         free(bytes);
     }
-    if (status == RWS_OK) status = rws_file_write_text(script, text, err);
+    if (status == RWS_OK) status = rws__file_write_text(script, text, err);
     char *const texts[] = {tasks, copy, self, program, sweep, out, text};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) g_free(texts[i]);
     return status;
@@ -257,7 +257,7 @@ static rws_status submit(const char *script, const char *name, const char *folde
     const int status = ask_program((const char *const *)argv->pdata, job);
     g_ptr_array_free(argv, TRUE);
     if (status == 127) return rws_fail(err, RWS_BAD_INPUT, "There is no sbatch here.");
-    if (status != 0) return rws_fail(err, RWS_BAD_INPUT, "sbatch refused: %s", rws_quote(*job).text);
+    if (status != 0) return rws_fail(err, RWS_BAD_INPUT, "sbatch refused: %s", rws__quote(*job).text);
     (*job)[strcspn(*job, ";")] = '\0'; /* of several clusters: job;cluster */
     return RWS_OK;
 }
@@ -267,7 +267,7 @@ static void report_job(const rws_sweep *sweep, const char *file, const char *fol
     if (json) {
         json_t *o = json_pack("{s:b,s:i,s:i}", "final", 1, "runs", sweep->n, "tasks", n);
         if (n) json_object_set_new(o, "job", json_string(job));
-        rws_report_json(o);
+        rws__report_json(o);
     } else if (n) {
         printf("job %s: %d task%s for %d run%s; `rws sweep %s --out %s --status` shows what they do\n", job, n,
                n == 1 ? "" : "s", sweep->n, sweep->n == 1 ? "" : "s", file, folder);
@@ -276,19 +276,19 @@ static void report_job(const rws_sweep *sweep, const char *file, const char *fol
     }
 }
 
-rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char *folder, int n_tasks,
-                            char *const *options, int n_options, bool json, rws_error *err)
+rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const char *folder, int n_tasks,
+                             char *const *options, int n_options, bool json, rws_error *err)
 {
     rws_results *r = NULL;
     char        *job = NULL;
     int          n = 0;
-    RWS_TRY(rws_file_make_folder(folder, err));
-    RWS_TRY(rws_campaign_separate(folder, err));
+    RWS_TRY(rws__file_make_folder(folder, err));
+    RWS_TRY(rws__campaign_separate(folder, err));
     char *real = realpath(folder, NULL);
-    if (!real) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": %s.", rws_quote(folder).text, strerror(errno));
+    if (!real) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": %s.", rws__quote(folder).text, strerror(errno));
     char      *base = g_path_get_basename(real), *name = g_strconcat("rws-", base, NULL);
     rws_status status = check_queue(name, err);
-    if (status == RWS_OK) status = rws_results_read_if_any(folder, &r, err);
+    if (status == RWS_OK) status = rws__results_read_if_any(folder, &r, err);
     if (!n_tasks) n_tasks = sweep->n < RWS_MAX_TASKS ? sweep->n : RWS_MAX_TASKS;
     if (n_tasks > sweep->n) n_tasks = sweep->n;
     char *tasks = status == RWS_OK ? list_tasks(sweep, r, n_tasks, &n) : NULL, *script = task_path(real, "script");
@@ -304,7 +304,7 @@ rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char
 
 /* ---- queueing again */
 
-void rws_slurm_requeue(void)
+void rws__slurm_requeue(void)
 {
     const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID"),
                *single = getenv("SLURM_JOB_ID");
@@ -313,8 +313,8 @@ void rws_slurm_requeue(void)
     const char *const queue[] = {"squeue", "--noheader", "--jobs", job, "--format=%T", NULL};
     const char *const again[] = {"scontrol", "requeue", job, NULL};
     if (ask_program(queue, &state) != 0 || strncmp(state, "CANCELLED", 9) != 0) {
-        if (ask_program(again, &answer) == 0) rws_note("Slurm queues task %s again.", job);
-        else rws_note("Slurm does not queue task %s again: %s", job, answer);
+        if (ask_program(again, &answer) == 0) rws__note("Slurm queues task %s again.", job);
+        else rws__note("Slurm does not queue task %s again: %s", job, answer);
     }
     g_free(job);
     g_free(state);

@@ -15,16 +15,16 @@
 
 /* Submits tasks for the runs that are not finished; sbatch gets the further options. Prints the number of the job.
  * RWS_BAD_INPUT if there is no Slurm, if tasks of this sweep are in its queue already, or if sbatch refuses. */
-rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char *folder, int n_tasks,
-                            char *const *options, int n_options, bool json, rws_error *err)
+rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const char *folder, int n_tasks,
+                             char *const *options, int n_options, bool json, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* After a task was stopped by a signal: asks Slurm to queue it again, unless the user has cancelled it. Does nothing
  * outside of Slurm. */
-void rws_slurm_requeue(void);
+void rws__slurm_requeue(void);
 
 /* Prints what is known of every run, and which task does it. */
-rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool json, rws_error *err)
+rws_status rws__slurm_status(const rws_sweep *sweep, const char *folder, bool json, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Writes down what a task does. A failure is ignored. */
@@ -32,6 +32,6 @@ typedef struct {
     const char *run;
     uint64_t    iteration;
 } rws_task_run;
-void rws_task_write(const char *folder, int task, int n_tasks, const rws_task_run *runs, int n, bool ended);
+void rws__task_write(const char *folder, int task, int n_tasks, const rws_task_run *runs, int n, bool ended);
 
 #endif

@@ -11,12 +11,12 @@
 static void write_value(rws_buffer *b, const float *value, int dim)
 {
     if (dim == 1) {
-        rws_buffer_number(b, (double)value[0]);
+        rws__buffer_number(b, (double)value[0]);
         return;
     }
-    rws_buffer_open(b, '[');
-    for (int i = 0; i < dim; i++) rws_buffer_number(b, (double)value[i]);
-    rws_buffer_close(b, ']');
+    rws__buffer_open(b, '[');
+    for (int i = 0; i < dim; i++) rws__buffer_number(b, (double)value[i]);
+    rws__buffer_close(b, ']');
 }
 
 /* A series is an array of its items, as a question has it. Its numbers are the number of items, then the items. */
@@ -26,86 +26,86 @@ static void write_field(rws_buffer *b, const rws_field *f, const float *value)
         write_value(b, value, f->dim);
         return;
     }
-    rws_buffer_open(b, '[');
+    rws__buffer_open(b, '[');
     for (int i = 0; i < (int)value[0] && i < f->most; i++) write_value(b, value + 1 + i * f->item, f->item);
-    rws_buffer_close(b, ']');
+    rws__buffer_close(b, ']');
 }
 
 static void write_report(rws_buffer *b, const rws_reported *r)
 {
-    if (r->text) rws_buffer_text(b, r->text);
+    if (r->text) rws__buffer_text(b, r->text);
     else write_value(b, r->value, r->dim);
 }
 
 /* A name that was reported several times has an array. */
 static void write_reports(rws_buffer *b, const rws_reported *list, int n)
 {
-    rws_buffer_open(b, '{');
+    rws__buffer_open(b, '{');
     for (int i = 0; i < n; i++) {
         bool first = true, several = false;
         for (int k = 0; k < i && first; k++) first = strcmp(list[k].name, list[i].name) != 0;
         for (int k = i + 1; k < n && first && !several; k++) several = strcmp(list[k].name, list[i].name) == 0;
         if (!first) continue;
-        rws_buffer_key(b, list[i].name);
-        if (several) rws_buffer_open(b, '[');
+        rws__buffer_key(b, list[i].name);
+        if (several) rws__buffer_open(b, '[');
         for (int k = i; k < n; k++)
             if (strcmp(list[k].name, list[i].name) == 0) write_report(b, &list[k]);
-        if (several) rws_buffer_close(b, ']');
+        if (several) rws__buffer_close(b, ']');
     }
-    rws_buffer_close(b, '}');
+    rws__buffer_close(b, '}');
 }
 
-void rws_choices_write(const rws_choice *list, int n, rws_buffer *b)
+void rws__choices_write(const rws_choice *list, int n, rws_buffer *b)
 {
-    rws_buffer_open(b, '[');
+    rws__buffer_open(b, '[');
     for (int i = 0; i < n; i++) {
-        rws_buffer_open(b, '{');
-        rws_buffer_key_text(b, "site", list[i].site);
-        rws_buffer_key_number(b, "visit", list[i].visit);
-        rws_buffer_key(b, "value");
+        rws__buffer_open(b, '{');
+        rws__buffer_key_text(b, "site", list[i].site);
+        rws__buffer_key_number(b, "visit", list[i].visit);
+        rws__buffer_key(b, "value");
         write_value(b, list[i].value, list[i].dim);
-        rws_buffer_close(b, '}');
+        rws__buffer_close(b, '}');
     }
-    rws_buffer_close(b, ']');
+    rws__buffer_close(b, ']');
 }
 
 /* ---- marginals: the distribution of each choice and of each report that is a number */
 
 static void write_values(const rws_marginal *m, rws_buffer *b)
 {
-    rws_buffer_key(b, "values");
-    rws_buffer_open(b, '[');
+    rws__buffer_key(b, "values");
+    rws__buffer_open(b, '[');
     for (int i = 0; i < m->n_values; i++) {
-        rws_buffer_open(b, '{');
-        rws_buffer_key_number(b, "value", m->values[i].value);
-        rws_buffer_key_exact(b, "posterior", m->values[i].posterior);
-        rws_buffer_key_exact(b, "guide", m->values[i].guide);
-        rws_buffer_close(b, '}');
+        rws__buffer_open(b, '{');
+        rws__buffer_key_number(b, "value", m->values[i].value);
+        rws__buffer_key_exact(b, "posterior", m->values[i].posterior);
+        rws__buffer_key_exact(b, "guide", m->values[i].guide);
+        rws__buffer_close(b, '}');
     }
-    rws_buffer_close(b, ']');
+    rws__buffer_close(b, ']');
 }
 
 static void write_moments(const char *key, const double *numbers, int n, rws_buffer *b)
 {
-    rws_buffer_key(b, key);
-    rws_buffer_open(b, '[');
-    for (int i = 0; i < n; i++) rws_buffer_exact(b, numbers[i]);
-    rws_buffer_close(b, ']');
+    rws__buffer_key(b, key);
+    rws__buffer_open(b, '[');
+    for (int i = 0; i < n; i++) rws__buffer_exact(b, numbers[i]);
+    rws__buffer_close(b, ']');
 }
 
 static void write_marginal(const rws_marginal *m, rws_buffer *b)
 {
-    rws_buffer_open(b, '{');
-    rws_buffer_key_text(b, m->report ? "report" : "site", m->name);
-    rws_buffer_key_number(b, "visit", m->visit);
-    rws_buffer_key_exact(b, "posterior", m->posterior);
-    rws_buffer_key_exact(b, "guide", m->guide);
+    rws__buffer_open(b, '{');
+    rws__buffer_key_text(b, m->report ? "report" : "site", m->name);
+    rws__buffer_key_number(b, "visit", m->visit);
+    rws__buffer_key_exact(b, "posterior", m->posterior);
+    rws__buffer_key_exact(b, "guide", m->guide);
     if (m->values) write_values(m, b);
     else {
         write_moments("mean", m->mean, m->dim, b);
         write_moments("sd", m->sd, m->dim, b);
     }
-    rws_buffer_close(b, '}');
+    rws__buffer_close(b, '}');
 }
 
 static void write_marginals(const rws_answers *a, int most_dim, rws_buffer *b)
@@ -113,10 +113,10 @@ static void write_marginals(const rws_answers *a, int most_dim, rws_buffer *b)
     rws_marginals *all;
     rws_error      err;
     if (rws_marginals_new(a, most_dim, &all, &err) != RWS_OK) b->starved = true;
-    rws_buffer_key(b, "marginals");
-    rws_buffer_open(b, '[');
+    rws__buffer_key(b, "marginals");
+    rws__buffer_open(b, '[');
     for (int i = 0; all && i < all->n; i++) write_marginal(&all->list[i], b);
-    rws_buffer_close(b, ']');
+    rws__buffer_close(b, ']');
     rws_marginals_free(all);
 }
 
@@ -133,52 +133,52 @@ static bool has_given(const rws_answers *a)
 static void write_particles(const rws_answers *a, int n, rws_buffer *b)
 {
     const bool given = has_given(a);
-    rws_buffer_key(b, "particles_listed");
-    rws_buffer_open(b, '[');
+    rws__buffer_key(b, "particles_listed");
+    rws__buffer_open(b, '[');
     for (int i = 0; i < n && i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
-        rws_buffer_open(b, '{');
-        rws_buffer_key_exact(b, "weight", w->weight);
-        rws_buffer_key_number(b, "count", w->count);
-        rws_buffer_key_number(b, "answer", w->answer);
-        rws_buffer_key_exact(b, "log_p", w->log_p);
-        rws_buffer_key_exact(b, "log_q", w->log_q);
-        if (given) rws_buffer_key_exact(b, "log_given", w->log_given);
-        rws_buffer_key(b, "choices");
-        rws_choices_write(w->choices, w->n_choices, b);
-        rws_buffer_close(b, '}');
+        rws__buffer_open(b, '{');
+        rws__buffer_key_exact(b, "weight", w->weight);
+        rws__buffer_key_number(b, "count", w->count);
+        rws__buffer_key_number(b, "answer", w->answer);
+        rws__buffer_key_exact(b, "log_p", w->log_p);
+        rws__buffer_key_exact(b, "log_q", w->log_q);
+        if (given) rws__buffer_key_exact(b, "log_given", w->log_given);
+        rws__buffer_key(b, "choices");
+        rws__choices_write(w->choices, w->n_choices, b);
+        rws__buffer_close(b, '}');
     }
-    rws_buffer_close(b, ']');
+    rws__buffer_close(b, ']');
 }
 
 /* An exact number that the model cannot compute has no key; null means that the datum is impossible. */
 static void write_known(const char *key, double value, rws_buffer *b)
 {
-    if (!isnan(value)) rws_buffer_key_exact(b, key, value);
+    if (!isnan(value)) rws__buffer_key_exact(b, key, value);
 }
 
 static void write_answer(const rws_answer *a, rws_buffer *b)
 {
-    rws_buffer_open(b, '{');
-    rws_buffer_key_exact(b, "posterior", a->posterior);
+    rws__buffer_open(b, '{');
+    rws__buffer_key_exact(b, "posterior", a->posterior);
     write_known("exact", a->exact, b);
-    rws_buffer_key_exact(b, "guide", a->guide);
-    rws_buffer_key(b, "reports");
+    rws__buffer_key_exact(b, "guide", a->guide);
+    rws__buffer_key(b, "reports");
     write_reports(b, a->reports, a->n_reports);
-    rws_buffer_close(b, '}');
+    rws__buffer_close(b, '}');
 }
 
-void rws_answers_write(const rws_answers *a, const rws_answers_parts *parts, rws_buffer *out)
+void rws__answers_write(const rws_answers *a, const rws_answers_parts *parts, rws_buffer *out)
 {
-    rws_buffer_key_number(out, "particles", a->n_particles);
-    rws_buffer_key_exact(out, "ess", a->ess);
-    rws_buffer_key_exact(out, "log_evidence", a->log_evidence);
+    rws__buffer_key_number(out, "particles", a->n_particles);
+    rws__buffer_key_exact(out, "ess", a->ess);
+    rws__buffer_key_exact(out, "log_evidence", a->log_evidence);
     write_known("exact_log_evidence", a->exact_log_evidence, out);
-    rws_buffer_key_number(out, "n_answers", a->n);
-    rws_buffer_key(out, "answers");
-    rws_buffer_open(out, '[');
+    rws__buffer_key_number(out, "n_answers", a->n);
+    rws__buffer_key(out, "answers");
+    rws__buffer_open(out, '[');
     for (int i = 0; i < a->n && i < parts->answers; i++) write_answer(&a->list[i], out);
-    rws_buffer_close(out, ']');
+    rws__buffer_close(out, ']');
     if (parts->marginals > 0) write_marginals(a, parts->marginals, out);
     if (parts->particles > 0) write_particles(a, parts->particles, out);
 }
@@ -190,33 +190,33 @@ rws_status rws_answers_json(const rws_answers *a, const rws_answers_parts *parts
     *out = NULL;
     RWS_NEED(a, err);
     RWS_NEED(parts, err);
-    rws_buffer_open(&b, '{');
-    rws_answers_write(a, parts, &b);
-    rws_buffer_close(&b, '}');
+    rws__buffer_open(&b, '{');
+    rws__answers_write(a, parts, &b);
+    rws__buffer_close(&b, '}');
     if (!b.starved) *out = strdup(b.bytes);
-    rws_buffer_release(&b);
+    rws__buffer_release(&b);
     return *out ? RWS_OK : rws_no_memory(err, "answers as JSON");
 }
 
-void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out)
+void rws__sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out)
 {
     rws_field f;
     bool      text = false; /* the text is the datum, and its numbers say nothing */
     for (int i = 0; i < s->n_reports; i++) text |= s->reports[i].text != NULL;
-    rws_buffer_open(out, '{');
-    rws_buffer_key(out, "reports");
+    rws__buffer_open(out, '{');
+    rws__buffer_key(out, "reports");
     write_reports(out, s->reports, s->n_reports);
-    rws_buffer_key(out, "fields");
-    rws_buffer_open(out, '{');
+    rws__buffer_key(out, "fields");
+    rws__buffer_open(out, '{');
     for (int i = 0; rws_posterior_field(p, i, &f); i++) {
         if (f.label || text || !s->fields[i]) continue;
-        rws_buffer_key(out, f.name);
+        rws__buffer_key(out, f.name);
         write_field(out, &f, s->fields[i]);
     }
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
     if (choices) {
-        rws_buffer_key(out, "choices");
-        rws_choices_write(s->choices, s->n_choices, out);
+        rws__buffer_key(out, "choices");
+        rws__choices_write(s->choices, s->n_choices, out);
     }
-    rws_buffer_close(out, '}');
+    rws__buffer_close(out, '}');
 }

@@ -13,12 +13,12 @@
 
 /* The members of an object, which the caller opens and closes: the evidence, answers and, where `parts` says so, marginals and
  * particles. */
-void rws_answers_write(const rws_answers *a, const rws_answers_parts *parts, rws_buffer *out);
+void rws__answers_write(const rws_answers *a, const rws_answers_parts *parts, rws_buffer *out);
 
 /* A sample as an object: its reports, its fields (unless it reports a text) and, if `choices`, its choices. */
-void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out);
+void rws__sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out);
 
 /* Choices as an array, in the order of their visits. */
-void rws_choices_write(const rws_choice *list, int n, rws_buffer *out);
+void rws__choices_write(const rws_choice *list, int n, rws_buffer *out);
 
 #endif

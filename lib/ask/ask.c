@@ -26,7 +26,7 @@
 /* A copy of n bytes; NULL without memory. */
 static void *keep(rws_arena *memory, const void *from, size_t n)
 {
-    void *copy = rws_arena_try(memory, n);
+    void *copy = rws__arena_try(memory, n);
     return copy ? memcpy(copy, from, n) : NULL;
 }
 
@@ -76,10 +76,10 @@ static const rws_reported *keep_reports(rws_arena *memory, const rws_reported *l
     return copy;
 }
 
-const rws_reported *rws_reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
 {
     reports             r = {0};
-    const rws_status    status = rws_engine_reports(engine, row, add_report, &r);
+    const rws_status    status = rws__engine_reports(engine, row, add_report, &r);
     const rws_reported *copy = status != RWS_OK || r.memory_short ? NULL : keep_reports(memory, r.list, r.n);
     *n = r.n;
     free(r.list);
@@ -105,12 +105,12 @@ static void add_choice(void *context, const rws_choice *choice)
     c->n++;
 }
 
-const rws_choice *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+const rws_choice *rws__choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
 {
     choices c = {.memory = memory};
-    if (rws_engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
+    if (rws__engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
     c = (choices){.memory = memory, .list = RWS_TRY_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
-    if (!c.list || rws_engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
+    if (!c.list || rws__engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
     *n = c.n;
     return c.memory_short ? NULL : c.list;
 }
@@ -229,7 +229,7 @@ static void forget_entry(void *item)
 static rws_status add_particles(table *t, rws_engine *engine, int row, const candidate *of, double log_weight,
                                 rws_error *err)
 {
-    const rws_scores *s = rws_engine_scores(engine);
+    const rws_scores *s = rws__engine_scores(engine);
     rws_arena        *memory = &t->out->memory;
     weighted         *w = RWS_TRY_NEW(memory, weighted, 1);
     if (!w) return rws_no_memory(err, "particles");
@@ -238,12 +238,12 @@ static rws_status add_particles(table *t, rws_engine *engine, int row, const can
                     .candidate = of,
                     .next = t->last_particle};
     if (s->log_given) w->particle.log_given = s->log_given[row];
-    w->particle.choices = rws_choices_of_row(memory, engine, row, &w->particle.n_choices);
+    w->particle.choices = rws__choices_of_row(memory, engine, row, &w->particle.n_choices);
     weighted *const *found = w->particle.choices ? tsearch(w, &t->particles, compare_particles) : NULL;
     if (!found) return rws_no_memory(err, "particles");
     if (*found != w) {
         (*found)->particle.count += w->particle.count;
-        (*found)->log_weight = rws_log_add((*found)->log_weight, log_weight);
+        (*found)->log_weight = rws__log_add((*found)->log_weight, log_weight);
         return RWS_OK;
     }
     t->last_particle = w;
@@ -253,17 +253,17 @@ static rws_status add_particles(table *t, rws_engine *engine, int row, const can
 
 static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_error *err)
 {
-    const rws_scores *s = rws_engine_scores(engine);
+    const rws_scores *s = rws__engine_scores(engine);
     for (int i = 0; i < s->n; i++) {
         const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
         t->scratch.n = 0;
-        const rws_status reported = rws_engine_reports(engine, i, add_report, &t->scratch);
+        const rws_status reported = rws__engine_reports(engine, i, add_report, &t->scratch);
         candidate *e = reported != RWS_OK || t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
         if (!e) return rws_no_memory(err, "answers");
         e->answer.guide += n;
-        e->log_weight = rws_log_add(e->log_weight, log_weight);
-        t->log_weight = rws_log_add(t->log_weight, log_weight);
-        t->log_square = rws_log_add(t->log_square, 2 * l + log(n));
+        e->log_weight = rws__log_add(e->log_weight, log_weight);
+        t->log_weight = rws__log_add(t->log_weight, log_weight);
+        t->log_square = rws__log_add(t->log_square, 2 * l + log(n));
         if (particles) RWS_TRY(add_particles(t, engine, i, e, log_weight, err));
     }
     return RWS_OK;
@@ -290,8 +290,8 @@ static int by_probability(const void *a, const void *b)
 {
     const candidate *const *p = a, *const *q = b;
     const rws_answer       *x = &(*p)->answer, *y = &(*q)->answer;
-    const int order[] = {rws_number_order(y->posterior, x->posterior), rws_number_order(y->exact, x->exact),
-                         rws_number_order(y->guide, x->guide)};
+    const int order[] = {rws__number_order(y->posterior, x->posterior), rws__number_order(y->exact, x->exact),
+                         rws__number_order(y->guide, x->guide)};
     for (int i = 0; i < 3; i++)
         if (order[i]) return order[i];
     for (int i = 0; i < x->n_reports && i < y->n_reports; i++) {
@@ -304,11 +304,11 @@ static int by_probability(const void *a, const void *b)
 static int by_weight(const void *a, const void *b)
 {
     const rws_weighted *x = *(const rws_weighted *const *)a, *y = *(const rws_weighted *const *)b;
-    const int           order = rws_number_order(y->weight, x->weight);
+    const int           order = rws__number_order(y->weight, x->weight);
     return order ? order : (x > y) - (x < y);
 }
 
-const rws_weighted *rws_particles_sort(rws_arena *memory, const rws_weighted *particles, int n)
+const rws_weighted *rws__particles_sort(rws_arena *memory, const rws_weighted *particles, int n)
 {
     const rws_weighted **order = RWS_TRY_NEW(memory, const rws_weighted *, n + 1);
     rws_weighted        *sorted = RWS_TRY_NEW(memory, rws_weighted, n + 1);
@@ -353,13 +353,13 @@ static rws_status close_table(table *t, rws_error *err)
         particles[at].weight = possible ? exp(w->log_weight - t->log_weight) : NAN;
     }
     out->list = list;
-    out->particles = rws_particles_sort(memory, particles, out->n_weighted);
+    out->particles = rws__particles_sort(memory, particles, out->n_weighted);
     return out->particles ? RWS_OK : rws_no_memory(err, "answers");
 }
 
 /* ---- the datum of a question */
 
-bool rws_program_field(const rws_program *p, int i, rws_field *out)
+bool rws__program_field(const rws_program *p, int i, rws_field *out)
 {
     if (!out || i < 0 || i >= p->setup.n_fields) return false;
     *out = p->setup.fields[i];
@@ -397,7 +397,7 @@ static rws_status make_test(const rws_program *p, int datum, float *const *field
         data[f] = calloc((size_t)n * (size_t)p->setup.fields[f].dim, sizeof(float));
         if (!data[f]) status = rws_no_memory(err, "the test data");
     }
-    if (status == RWS_OK) status = rws_program_make_test(p, n, data, err);
+    if (status == RWS_OK) status = rws__program_make_test(p, n, data, err);
     if (status == RWS_OK) copy_datum(p, data, datum, fields);
     for (int f = 0; f < p->setup.n_fields; f++) free(data[f]);
     return status;
@@ -417,8 +417,8 @@ static rws_status find_test(const rws_program *p, float *const *test, int datum,
     return RWS_OK;
 }
 
-rws_status rws_question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
-                             rws_error *err)
+rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
+                              rws_error *err)
 {
     const rws_model *m = p->model;
     if (q->fields) return check_fields(p, q, fields, err);
@@ -431,12 +431,12 @@ rws_status rws_question_read(const rws_program *p, float *const *test, const rws
     return find_test(p, test, q->test, fields, err);
 }
 
-float **rws_question_room(const rws_program *p, rws_arena *memory)
+float **rws__question_room(const rws_program *p, rws_arena *memory)
 {
     float **fields = RWS_TRY_NEW(memory, float *, p->setup.n_fields + 1);
     for (int f = 0; f < p->setup.n_fields && fields; f++) {
         const size_t bytes = (size_t)p->setup.fields[f].dim * sizeof(float);
-        fields[f] = rws_arena_try(memory, bytes);
+        fields[f] = rws__arena_try(memory, bytes);
         if (!fields[f]) return NULL;
         memset(fields[f], 0, bytes);
     }
@@ -447,14 +447,14 @@ float **rws_question_room(const rws_program *p, rws_arena *memory)
 
 static rws_status check_given(const rws_question *q, rws_error *err)
 {
-    RWS_TRY(rws_choices_check(q->given, q->n_given, err));
+    RWS_TRY(rws__choices_check(q->given, q->n_given, err));
     for (int i = 0; i < q->n_given; i++) {
         const rws_choice *c = &q->given[i];
         for (int k = 0; k < i; k++)
             if (q->given[k].visit == c->visit && strcmp(q->given[k].site, c->site) == 0)
                 return rws_fail(err, RWS_BAD_INPUT,
                                 "A value for site \"%s\" at visit %d (the first is 0) is given twice.",
-                                rws_quote_short(c->site).text, c->visit);
+                                rws__quote_short(c->site).text, c->visit);
     }
     return RWS_OK;
 }
@@ -469,11 +469,11 @@ static rws_status check_reached(const rws_program *p, const rws_question *q, con
             if (strcmp(p->setup.fields[f].name, c->site) == 0)
                 return rws_fail(err, RWS_BAD_INPUT,
                                 "Site \"%s\" is data; it is not given as a choice, but as part of the datum.",
-                                rws_quote_short(c->site).text);
+                                rws__quote_short(c->site).text);
         return rws_fail(err, RWS_BAD_INPUT,
                         "A value is given for site \"%s\" at visit %d (the first is 0), but no particle of the guide "
                         "visits it.",
-                        rws_quote_short(c->site).text, c->visit);
+                        rws__quote_short(c->site).text, c->visit);
     }
     return RWS_OK;
 }
@@ -483,27 +483,27 @@ static rws_status check_reached(const rws_program *p, const rws_question *q, con
 static rws_status ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
                       table *answers, rws_error *err)
 {
-    const int limit = rws_program_at_once(p, AT_ONCE), most = limit < AT_ONCE ? limit : AT_ONCE;
+    const int limit = rws__program_at_once(p, AT_ONCE), most = limit < AT_ONCE ? limit : AT_ONCE;
     const int K = answers->out->public.n_particles;
-    float   **fields = rws_question_room(p, &answers->out->memory);
+    float   **fields = rws__question_room(p, &answers->out->memory);
     if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(check_given(q, err));
     bool *reached = RWS_TRY_NEW(&answers->out->memory, bool, q->n_given + 1);
     if (!reached) return rws_no_memory(err, "given choices");
     memset(reached, 0, (size_t)q->n_given * sizeof *reached);
-    RWS_TRY(rws_question_read(p, test, q, fields, err));
+    RWS_TRY(rws__question_read(p, test, q, fields, err));
     for (int k = 0; k < K; k += most) {
         const int end = K - k < most ? K : k + most;
         if (q->stop && q->stop(q->context))
             return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
-        rws_pass pass = rws_program_question(p, (const float *const *)fields, q->seed, k, end);
+        rws_pass pass = rws__program_question(p, (const float *const *)fields, q->seed, k, end);
         pass.asked = true;
         pass.choices = q->particles;
         pass.given = q->given;
         pass.n_given = q->n_given;
-        RWS_TRY(rws_engine_forward(engine, &pass, err));
+        RWS_TRY(rws__engine_forward(engine, &pass, err));
         RWS_TRY(add_rows(answers, engine, q->particles, err));
-        for (int i = 0; i < q->n_given; i++) reached[i] |= rws_engine_given_reached(engine, i);
+        for (int i = 0; i < q->n_given; i++) reached[i] |= rws__engine_given_reached(engine, i);
     }
     RWS_TRY(check_reached(p, q, reached, err));
     if (!p->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
@@ -514,12 +514,12 @@ static rws_status ask(const rws_program *p, rws_engine *engine, float *const *te
 void rws_answers_free(rws_answers *a)
 {
     if (!a) return;
-    rws_arena_free(&((answers *)a)->memory);
+    rws__arena_free(&((answers *)a)->memory);
     free(a);
 }
 
-rws_status rws_program_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
-                           rws_answers **out, rws_error *err)
+rws_status rws__program_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
+                            rws_answers **out, rws_error *err)
 {
     RWS_NEED(out, err);
     *out = NULL;
@@ -532,10 +532,10 @@ rws_status rws_program_ask(const rws_program *p, rws_engine *engine, float *cons
     a->public.n_particles = q->n_particles ? q->n_particles : 1000;
     a->public.exact_log_evidence = NAN;
     table          answers = {.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
-    const unsigned denormals = rws_denormals_off();
+    const unsigned denormals = rws__denormals_off();
     rws_status     status = ask(p, engine, test, q, &answers, err);
     if (status == RWS_OK) status = close_table(&answers, err);
-    rws_denormals_restore(denormals);
+    rws__denormals_restore(denormals);
     tdestroy(answers.tree, forget_entry);
     tdestroy(answers.particles, forget_entry);
     free(answers.scratch.list);

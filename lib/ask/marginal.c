@@ -28,7 +28,7 @@ static int by_outcome(const void *a, const void *b)
     const outcome *x = a, *y = b;
     const int      sites = by_site(x, y);
     if (sites) return sites;
-    return rws_number_order((double)x->value[0], (double)y->value[0]);
+    return rws__number_order((double)x->value[0], (double)y->value[0]);
 }
 
 /* ---- all values of all particles */
@@ -135,7 +135,7 @@ typedef struct {
 void rws_marginals_free(rws_marginals *m)
 {
     if (!m) return;
-    rws_arena_free(&((marginals *)m)->memory);
+    rws__arena_free(&((marginals *)m)->memory);
     free(m);
 }
 

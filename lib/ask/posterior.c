@@ -55,10 +55,10 @@ static rws_status set_up(rws_posterior *p, const rws_config *config, const rws_r
 {
     const char *more[RWS_MAX_ASK_SET + 1];
     int         n = 0;
-    RWS_TRY(rws_program_choose(&p->program, config, recorded, model, err));
+    RWS_TRY(rws__program_choose(&p->program, config, recorded, model, err));
     if (p->program.model->ask_setting) more[n++] = p->program.model->ask_setting;
     for (int i = 0; i < changes->n_set; i++) more[n++] = changes->set[i];
-    return rws_program_set_up(&p->program, more, n, err);
+    return rws__program_set_up(&p->program, more, n, err);
 }
 
 static rws_status check_changes(const rws_config *c, rws_error *err)
@@ -77,15 +77,15 @@ static rws_status copy(rws_posterior *p, const rws_program *from, rws_error *err
 {
     rws_program *to = &p->program;
     RWS_TRY(set_up(p, &from->config, NULL, from->model, &no_changes, err));
-    to->library = rws_model_load_again(from->library); /* the original may be released before the copy */
+    to->library = rws__model_load_again(from->library); /* the original may be released before the copy */
     RWS_CHECK(to->setup.params.size == from->setup.params.size);
     memcpy(to->setup.params.value, from->setup.params.value, to->setup.params.size * sizeof(float));
     to->iteration = from->iteration;
-    rws_program_changed(to);
+    rws__program_changed(to);
     return RWS_OK;
 }
 
-rws_status rws_posterior_copy(const rws_program *from, rws_posterior **out, rws_error *err)
+rws_status rws__posterior_copy(const rws_program *from, rws_posterior **out, rws_error *err)
 {
     RWS_TRY(posterior_new(out, err));
     return finish(out, copy(*out, from, err));
@@ -96,24 +96,24 @@ static rws_status open_run(rws_posterior *p, const char *path, const rws_config 
 {
     rws_config config;
     if (!path) return rws_fail(err, RWS_BAD_INPUT, "The folder of the run has no name (NULL).");
-    RWS_TRY(rws_folder_open(path, &config, folder, err));
-    if (!rws_folder_has_checkpoint(*folder))
+    RWS_TRY(rws__folder_open(path, &config, folder, err));
+    if (!rws__folder_has_checkpoint(*folder))
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet; train it further.", path);
     RWS_TRY(check_changes(changes, err));
     if (changes->model) config.model = changes->model;
     config.changed = changes->changed;
     config.limits = changes->limits;
-    RWS_TRY(set_up(p, &config, rws_folder_recorded(*folder), model, changes, err));
+    RWS_TRY(set_up(p, &config, rws__folder_recorded(*folder), model, changes, err));
     const rws_run_state s = {.config = &p->program.config,
                              .model = p->program.model->name,
                              .params = &p->program.setup.params,
                              .iteration = &p->program.iteration,
-                             .optimiser = rws_optimiser_find(p->program.config.optimiser)};
+                             .optimiser = rws__optimiser_find(p->program.config.optimiser)};
     if (!s.optimiser)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The run in %s was trained by an optimiser that this program does not have.", path);
-    RWS_TRY(rws_folder_look(*folder, &s, err));
-    rws_program_changed(&p->program);
+    RWS_TRY(rws__folder_look(*folder, &s, err));
+    rws__program_changed(&p->program);
     return RWS_OK;
 }
 
@@ -123,7 +123,7 @@ rws_status rws_posterior_open(const char *path, const rws_config *changes, const
     rws_folder *folder = NULL;
     RWS_TRY(posterior_new(out, err));
     const rws_status status = open_run(*out, path, changes ? changes : &no_changes, model, &folder, err);
-    rws_folder_close(folder);
+    rws__folder_close(folder);
     return finish(out, status);
 }
 
@@ -132,11 +132,11 @@ void rws_posterior_free(rws_posterior *p)
     if (!p) return;
     for (idle *e = p->engines, *next; e; e = next) {
         next = e->next;
-        rws_engine_free(e->engine);
+        rws__engine_free(e->engine);
         free(e);
     }
     pthread_mutex_destroy(&p->lock);
-    rws_program_release(&p->program);
+    rws__program_release(&p->program);
     free(p);
 }
 
@@ -157,7 +157,7 @@ uint64_t rws_posterior_iteration(const rws_posterior *p)
 
 bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 {
-    return p && rws_program_field(&p->program, i, out);
+    return p && rws__program_field(&p->program, i, out);
 }
 
 /* ---- engines */
@@ -169,7 +169,7 @@ static idle *engine_take(rws_posterior *p, rws_error *err)
     idle *e = p->engines;
     if (e) p->engines = e->next;
     pthread_mutex_unlock(&p->lock);
-    if (!e && (e = calloc(1, sizeof *e)) && !(e->engine = rws_program_engine_new(&p->program))) {
+    if (!e && (e = calloc(1, sizeof *e)) && !(e->engine = rws__program_engine_new(&p->program))) {
         free(e);
         e = NULL;
     }
@@ -201,7 +201,7 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
     RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
     if (!e) return RWS_NO_MEMORY;
-    const rws_status status = rws_program_ask(&p->program, e->engine, NULL, question, out, err);
+    const rws_status status = rws__program_ask(&p->program, e->engine, NULL, question, out, err);
     engine_give_back(p, e);
     return status;
 }
@@ -211,16 +211,16 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
 static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question *q, const rws_choice *choices, int n,
                         rws_arena *memory, rws_score *out, rws_error *err)
 {
-    float **fields = rws_question_room(&p->program, memory);
+    float **fields = rws__question_room(&p->program, memory);
     if (!fields) return rws_no_memory(err, "a datum");
-    RWS_TRY(rws_choices_check(choices, n, err));
-    RWS_TRY(rws_question_read(&p->program, NULL, q, fields, err));
-    rws_pass pass = rws_program_question(&p->program, (const float *const *)fields, q->seed, 0, 1);
+    RWS_TRY(rws__choices_check(choices, n, err));
+    RWS_TRY(rws__question_read(&p->program, NULL, q, fields, err));
+    rws_pass pass = rws__program_question(&p->program, (const float *const *)fields, q->seed, 0, 1);
     pass.given = choices;
     pass.n_given = n;
     pass.given_all = true;
-    RWS_TRY(rws_engine_forward(engine, &pass, err));
-    const rws_scores *s = rws_engine_scores(engine);
+    RWS_TRY(rws__engine_forward(engine, &pass, err));
+    const rws_scores *s = rws__engine_scores(engine);
     *out = (rws_score){s->log_p[0], s->log_q[0] + (s->log_given ? s->log_given[0] : 0)};
     return RWS_OK;
 }
@@ -235,10 +235,10 @@ rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, c
     idle *e = engine_take(p, err);
     if (!e) return RWS_NO_MEMORY;
     rws_arena        memory = {0};
-    const unsigned   denormals = rws_denormals_off();
+    const unsigned   denormals = rws__denormals_off();
     const rws_status status = score(p, e->engine, question, choices, n, &memory, out, err);
-    rws_denormals_restore(denormals);
-    rws_arena_free(&memory);
+    rws__denormals_restore(denormals);
+    rws__arena_free(&memory);
     engine_give_back(p, e);
     return status;
 }
@@ -253,7 +253,7 @@ typedef struct {
 void rws_samples_free(rws_samples *s)
 {
     if (!s) return;
-    rws_arena_free(&((samples *)s)->memory);
+    rws__arena_free(&((samples *)s)->memory);
     free(s);
 }
 
@@ -265,7 +265,7 @@ static const float *const *copy_fields(const rws_program *program, rws_engine *e
         int dim;
         fields[f] = NULL;
         if (program->setup.fields[f].label) continue;
-        const float *made = rws_engine_observed(engine, row, f, &dim);
+        const float *made = rws__engine_observed(engine, row, f, &dim);
         float       *copy = made ? RWS_TRY_NEW(memory, float, dim) : NULL;
         if (!copy) return NULL;
         fields[f] = memcpy(copy, made, (size_t)dim * sizeof(float));
@@ -294,12 +294,12 @@ typedef struct {
 static rws_status add_samples(const rws_program *program, rws_engine *engine, const stopper *s, rws_sample *list,
                               int *at, rws_arena *memory, rws_error *err)
 {
-    const rws_scores *scores = rws_engine_scores(engine);
+    const rws_scores *scores = rws__engine_scores(engine);
     for (int i = 0; i < scores->n; i++) {
         if (s->stop && s->stop(s->context)) return rws_fail(err, RWS_STOPPED, "The samples were stopped.");
         rws_sample made = {.fields = copy_fields(program, engine, i, memory)};
-        made.reports = rws_reports_of_row(memory, engine, i, &made.n_reports);
-        made.choices = rws_choices_of_row(memory, engine, i, &made.n_choices);
+        made.reports = rws__reports_of_row(memory, engine, i, &made.n_reports);
+        made.choices = rws__choices_of_row(memory, engine, i, &made.n_choices);
         if (!made.fields || !made.reports || !made.choices) return rws_no_memory(err, "samples");
         for (uint32_t k = 0; k < scores->count[i]; k++) list[(*at)++] = made;
     }
@@ -312,14 +312,14 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
     rws_program  *program = &p->program;
     rws_arena    *memory = &out->memory;
     rws_sample   *list = RWS_TRY_NEW(memory, rws_sample, n + 1);
-    rws_random    random = rws_random_new(rws_key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 0);
-    const rws_key key = rws_key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
+    rws_random    random = rws__random_new(rws__key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 0);
+    const rws_key key = rws__key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
     if (!list) return rws_no_memory(err, "samples");
     for (int first = 0; first < n; first += AT_ONCE) {
-        rws_pass pass = rws_program_pass(program, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);
+        rws_pass pass = rws__program_pass(program, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);
         pass.first_particle = (uint32_t)first;
         pass.reports = pass.asked = pass.choices = true;
-        RWS_TRY(rws_engine_forward(engine, &pass, err));
+        RWS_TRY(rws__engine_forward(engine, &pass, err));
         int at = first;
         RWS_TRY(add_samples(program, engine, s, list, &at, memory, err));
         shuffle(list + first, at - first, &random);
@@ -328,8 +328,8 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
     return RWS_OK;
 }
 
-rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
-                                       void *context, rws_samples **out, rws_error *err)
+rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
+                                        void *context, rws_samples **out, rws_error *err)
 {
     RWS_NEED(p, err);
     RWS_NEED(out, err);
@@ -343,11 +343,11 @@ rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, b
         free(s);
         return rws_no_memory(err, "samples");
     }
-    const unsigned denormals = rws_denormals_off();
-    rws_engine_watch(e->engine, stop, context);
+    const unsigned denormals = rws__denormals_off();
+    rws__engine_watch(e->engine, stop, context);
     const rws_status status = sample(p, e->engine, n, seed, &when, s, err);
-    rws_engine_watch(e->engine, NULL, NULL);
-    rws_denormals_restore(denormals);
+    rws__engine_watch(e->engine, NULL, NULL);
+    rws__denormals_restore(denormals);
     engine_give_back(p, e);
     if (status == RWS_OK) *out = &s->public;
     else rws_samples_free(&s->public);
@@ -356,5 +356,5 @@ rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, b
 
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out, rws_error *err)
 {
-    return rws_posterior_sample_unless(p, n, seed, NULL, NULL, out, err);
+    return rws__posterior_sample_unless(p, n, seed, NULL, NULL, out, err);
 }

@@ -5,13 +5,13 @@
 #include "program/program.h"
 
 /* A posterior with a copy of the program's present parameters; the program may be released before it. */
-rws_status rws_posterior_copy(const rws_program *from, rws_posterior **out, rws_error *err)
+rws_status rws__posterior_copy(const rws_program *from, rws_posterior **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* rws_posterior_sample that ends with RWS_STOPPED soon after `stop` has returned true; it is asked now and then, on the
  * thread of the caller. NULL: never. */
-rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
-                                       void *context, rws_samples **out, rws_error *err)
+rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
+                                        void *context, rws_samples **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -27,7 +27,7 @@ static void free_blocks(rws_arena_block *b)
     }
 }
 
-void rws_arena_free(rws_arena *a)
+void rws__arena_free(rws_arena *a)
 {
     free_blocks(a->first);
     *a = (rws_arena){0};
@@ -43,7 +43,7 @@ static void shrink(rws_arena *a)
         }
 }
 
-void rws_arena_reset(rws_arena *a)
+void rws__arena_reset(rws_arena *a)
 {
     a->current = a->first;
     a->used = 0;
@@ -83,7 +83,7 @@ static inline void *take(rws_arena *a, size_t bytes)
     return p;
 }
 
-void *rws_arena_alloc(rws_arena *a, size_t bytes)
+void *rws__arena_alloc(rws_arena *a, size_t bytes)
 {
     void *p = take(a, bytes);
     if (__builtin_expect(!p, 0)) {
@@ -93,34 +93,34 @@ void *rws_arena_alloc(rws_arena *a, size_t bytes)
     return p;
 }
 
-void *rws_arena_try(rws_arena *a, size_t bytes)
+void *rws__arena_try(rws_arena *a, size_t bytes)
 {
     return take(a, bytes);
 }
 
-void *rws_arena_zero(rws_arena *a, size_t bytes)
+void *rws__arena_zero(rws_arena *a, size_t bytes)
 {
-    void *p = rws_arena_alloc(a, bytes);
+    void *p = rws__arena_alloc(a, bytes);
     return p ? memset(p, 0, bytes) : NULL;
 }
 
-void rws_arena_jump(void *context)
+void rws__arena_jump(void *context)
 {
     longjmp(*(jmp_buf *)context, 1);
 }
 
-rws_arena_mark rws_arena_at(const rws_arena *a)
+rws_arena_mark rws__arena_at(const rws_arena *a)
 {
     return (rws_arena_mark){a->current, a->used};
 }
 
-void rws_arena_release(rws_arena *a, rws_arena_mark mark)
+void rws__arena_release(rws_arena *a, rws_arena_mark mark)
 {
     a->current = mark.block ? mark.block : a->first;
     a->used = mark.block ? mark.used : 0;
 }
 
-size_t rws_arena_bytes(const rws_arena *a)
+size_t rws__arena_bytes(const rws_arena *a)
 {
     size_t total = 0;
     for (const rws_arena_block *b = a->first; b; b = b->next) total += b->bytes;

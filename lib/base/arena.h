@@ -23,25 +23,25 @@ typedef struct {
     void *context;
 } rws_arena;
 
-/* A place in an arena: everything handed out after it is given back by rws_arena_release. */
+/* A place in an arena: everything handed out after it is given back by rws__arena_release. */
 typedef struct {
     rws_arena_block *block;
     size_t           used;
 } rws_arena_mark;
 
 /* A zeroed rws_arena is a valid empty one. */
-void           rws_arena_free(rws_arena *a);
-void           rws_arena_reset(rws_arena *a);
-void          *rws_arena_alloc(rws_arena *a, size_t bytes); /* not zeroed; without memory: no_memory, or abort */
-void          *rws_arena_try(rws_arena *a, size_t bytes);   /* not zeroed; NULL without memory */
-void          *rws_arena_zero(rws_arena *a, size_t bytes);
-rws_arena_mark rws_arena_at(const rws_arena *a);
-void           rws_arena_release(rws_arena *a, rws_arena_mark mark);
-void           rws_arena_jump(void *context); /* a no_memory that leaves by longjmp; context points to a jmp_buf */
-size_t         rws_arena_bytes(const rws_arena *a); /* held from the system */
+void           rws__arena_free(rws_arena *a);
+void           rws__arena_reset(rws_arena *a);
+void          *rws__arena_alloc(rws_arena *a, size_t bytes); /* not zeroed; without memory: no_memory, or abort */
+void          *rws__arena_try(rws_arena *a, size_t bytes);   /* not zeroed; NULL without memory */
+void          *rws__arena_zero(rws_arena *a, size_t bytes);
+rws_arena_mark rws__arena_at(const rws_arena *a);
+void           rws__arena_release(rws_arena *a, rws_arena_mark mark);
+void           rws__arena_jump(void *context); /* a no_memory that leaves by longjmp; context points to a jmp_buf */
+size_t         rws__arena_bytes(const rws_arena *a); /* held from the system */
 
-#define RWS_NEW(arena, type, n) ((type *)rws_arena_alloc((arena), sizeof(type) * (size_t)(n)))
-#define RWS_NEW0(arena, type, n) ((type *)rws_arena_zero((arena), sizeof(type) * (size_t)(n)))
-#define RWS_TRY_NEW(arena, type, n) ((type *)rws_arena_try((arena), sizeof(type) * (size_t)(n)))
+#define RWS_NEW(arena, type, n) ((type *)rws__arena_alloc((arena), sizeof(type) * (size_t)(n)))
+#define RWS_NEW0(arena, type, n) ((type *)rws__arena_zero((arena), sizeof(type) * (size_t)(n)))
+#define RWS_TRY_NEW(arena, type, n) ((type *)rws__arena_try((arena), sizeof(type) * (size_t)(n)))
 
 #endif

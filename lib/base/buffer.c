@@ -14,17 +14,17 @@ enum { SMALL = 4096 };
 
 static atomic_size_t held, limit = SIZE_MAX; /* bytes of all buffers */
 
-void rws_buffer_limit(size_t most)
+void rws__buffer_limit(size_t most)
 {
     limit = most;
 }
 
-bool rws_buffer_pressed(void)
+bool rws__buffer_pressed(void)
 {
     return held > limit / 2;
 }
 
-void rws_buffer_release(rws_buffer *b)
+void rws__buffer_release(rws_buffer *b)
 {
     held -= b->capacity;
     free(b->bytes);
@@ -49,7 +49,7 @@ static bool grow(rws_buffer *b, size_t n)
     return true;
 }
 
-void rws_buffer_add(rws_buffer *b, const char *bytes, size_t n)
+void rws__buffer_add(rws_buffer *b, const char *bytes, size_t n)
 {
     if (!grow(b, n)) return;
     memcpy(b->bytes + b->n, bytes, n);
@@ -57,7 +57,7 @@ void rws_buffer_add(rws_buffer *b, const char *bytes, size_t n)
     b->bytes[b->n] = '\0';
 }
 
-void rws_buffer_print(rws_buffer *b, const char *format, ...)
+void rws__buffer_print(rws_buffer *b, const char *format, ...)
 {
     va_list args, again;
     va_start(args, format);
@@ -75,57 +75,57 @@ void rws_buffer_print(rws_buffer *b, const char *format, ...)
 
 static void comma(rws_buffer *b)
 {
-    if (b->n && !strchr("{[,:\n", b->bytes[b->n - 1])) rws_buffer_add(b, ",", 1);
+    if (b->n && !strchr("{[,:\n", b->bytes[b->n - 1])) rws__buffer_add(b, ",", 1);
 }
 
-void rws_buffer_open(rws_buffer *b, char bracket)
+void rws__buffer_open(rws_buffer *b, char bracket)
 {
     comma(b);
-    rws_buffer_add(b, &bracket, 1);
+    rws__buffer_add(b, &bracket, 1);
 }
 
-void rws_buffer_close(rws_buffer *b, char bracket)
+void rws__buffer_close(rws_buffer *b, char bracket)
 {
-    rws_buffer_add(b, &bracket, 1);
+    rws__buffer_add(b, &bracket, 1);
 }
 
 static void add_character(rws_buffer *b, const unsigned char **at)
 {
-    const int n = rws_utf8_length((const char *)*at);
-    if (n == 0) rws_buffer_add(b, "\xef\xbf\xbd", 3);
-    else if (n > 1) rws_buffer_add(b, (const char *)*at, (size_t)n);
-    else if (**at == '"' || **at == '\\') rws_buffer_print(b, "\\%c", **at);
+    const int n = rws__utf8_length((const char *)*at);
+    if (n == 0) rws__buffer_add(b, "\xef\xbf\xbd", 3);
+    else if (n > 1) rws__buffer_add(b, (const char *)*at, (size_t)n);
+    else if (**at == '"' || **at == '\\') rws__buffer_print(b, "\\%c", **at);
     /* < and & are escaped too, so that a text inside the HTML of a page cannot end its element. */
-    else if (**at < 0x20 || **at == 0x7f || **at == '<' || **at == '&') rws_buffer_print(b, "\\u%04x", **at);
-    else rws_buffer_add(b, (const char *)*at, 1);
+    else if (**at < 0x20 || **at == 0x7f || **at == '<' || **at == '&') rws__buffer_print(b, "\\u%04x", **at);
+    else rws__buffer_add(b, (const char *)*at, 1);
     *at += n ? n : 1;
 }
 
 static void add_quoted(rws_buffer *b, const char *text)
 {
-    rws_buffer_add(b, "\"", 1);
+    rws__buffer_add(b, "\"", 1);
     for (const unsigned char *at = (const unsigned char *)text; *at;) add_character(b, &at);
-    rws_buffer_add(b, "\"", 1);
+    rws__buffer_add(b, "\"", 1);
 }
 
-void rws_buffer_key(rws_buffer *b, const char *key)
+void rws__buffer_key(rws_buffer *b, const char *key)
 {
     comma(b);
     add_quoted(b, key);
-    rws_buffer_add(b, ":", 1);
+    rws__buffer_add(b, ":", 1);
 }
 
-void rws_buffer_open_key(rws_buffer *b, const char *key, char bracket)
+void rws__buffer_open_key(rws_buffer *b, const char *key, char bracket)
 {
-    rws_buffer_key(b, key);
-    rws_buffer_open(b, bracket);
+    rws__buffer_key(b, key);
+    rws__buffer_open(b, bracket);
 }
 
-void rws_buffer_text(rws_buffer *b, const char *text)
+void rws__buffer_text(rws_buffer *b, const char *text)
 {
     comma(b);
     if (text) add_quoted(b, text);
-    else rws_buffer_add(b, "null", 4);
+    else rws__buffer_add(b, "null", 4);
 }
 
 /* A whole number in decimal digits, which is what most numbers of a curve are; snprintf takes five times as long. */
@@ -136,71 +136,71 @@ static void add_whole(rws_buffer *b, double value)
     do *--at = (char)('0' + rest % 10);
     while (rest /= 10);
     if (value < 0) *--at = '-';
-    rws_buffer_add(b, at, (size_t)(digits + sizeof digits - at));
+    rws__buffer_add(b, at, (size_t)(digits + sizeof digits - at));
 }
 
 /* A locale of the program that uses the library may have a comma where JSON has a point. */
 static void add_decimal(rws_buffer *b, int digits, double value)
 {
     const size_t from = b->n;
-    rws_buffer_print(b, "%.*g", digits, value);
+    rws__buffer_print(b, "%.*g", digits, value);
     char *comma = b->n > from ? strchr(b->bytes + from, ',') : NULL;
     if (comma) *comma = '.';
 }
 
-void rws_buffer_number(rws_buffer *b, double value)
+void rws__buffer_number(rws_buffer *b, double value)
 {
     comma(b);
-    if (!isfinite(value)) rws_buffer_add(b, "null", 4);
+    if (!isfinite(value)) rws__buffer_add(b, "null", 4);
     else if (fabs(value) < 1e15 && value == floor(value)) add_whole(b, value);
     else add_decimal(b, 9, value);
 }
 
-void rws_buffer_exact(rws_buffer *b, double value)
+void rws__buffer_exact(rws_buffer *b, double value)
 {
     char text[32];
     comma(b);
     snprintf(text, sizeof text, "%.15g", value);
-    if (!isfinite(value)) rws_buffer_add(b, "null", 4);
+    if (!isfinite(value)) rws__buffer_add(b, "null", 4);
     else if (fabs(value) < 1e15 && value == floor(value)) add_whole(b, value);
     else add_decimal(b, strtod(text, NULL) == value ? 15 : 17, value);
 }
 
-void rws_buffer_numbers(rws_buffer *b, const double *values, int n)
+void rws__buffer_numbers(rws_buffer *b, const double *values, int n)
 {
-    rws_buffer_open(b, '[');
-    for (int i = 0; i < n; i++) rws_buffer_number(b, values[i]);
-    rws_buffer_close(b, ']');
+    rws__buffer_open(b, '[');
+    for (int i = 0; i < n; i++) rws__buffer_number(b, values[i]);
+    rws__buffer_close(b, ']');
 }
 
-void rws_buffer_true(rws_buffer *b, bool value)
+void rws__buffer_true(rws_buffer *b, bool value)
 {
     comma(b);
-    rws_buffer_add(b, value ? "true" : "false", value ? 4 : 5);
+    rws__buffer_add(b, value ? "true" : "false", value ? 4 : 5);
 }
 
-void rws_buffer_key_text(rws_buffer *b, const char *key, const char *text)
+void rws__buffer_key_text(rws_buffer *b, const char *key, const char *text)
 {
-    rws_buffer_key(b, key);
-    rws_buffer_text(b, text);
+    rws__buffer_key(b, key);
+    rws__buffer_text(b, text);
 }
 
-void rws_buffer_key_number(rws_buffer *b, const char *key, double value)
+void rws__buffer_key_number(rws_buffer *b, const char *key, double value)
 {
-    rws_buffer_key(b, key);
-    rws_buffer_number(b, value);
+    rws__buffer_key(b, key);
+    rws__buffer_number(b, value);
 }
 
-void rws_buffer_key_exact(rws_buffer *b, const char *key, double value)
+void rws__buffer_key_exact(rws_buffer *b, const char *key, double value)
 {
-    rws_buffer_key(b, key);
-    rws_buffer_exact(b, value);
+    rws__buffer_key(b, key);
+    rws__buffer_exact(b, value);
 }
 
-void rws_buffer_key_true(rws_buffer *b, const char *key, bool value)
+void rws__buffer_key_true(rws_buffer *b, const char *key, bool value)
 {
-    rws_buffer_key(b, key);
-    rws_buffer_true(b, value);
+    rws__buffer_key(b, key);
+    rws__buffer_true(b, value);
 }
 
 /* Whether the text is a whole number of at most 64 bits, as JSON writes it. */
@@ -210,12 +210,12 @@ static bool is_whole(const char *text, double value)
     return fabs(value) <= 0x1p64 && !digits[strspn(digits, "0123456789")] && (digits[0] != '0' || !digits[1]);
 }
 
-void rws_buffer_value(rws_buffer *b, const char *text)
+void rws__buffer_value(rws_buffer *b, const char *text)
 {
     char        *end;
     const double value = strtod(text, &end);
-    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) rws_buffer_true(b, text[0] == 't');
-    else if (end == text || *end || !isfinite(value) || strpbrk(text, "xX ")) rws_buffer_text(b, text);
-    else if (is_whole(text, value)) comma(b), rws_buffer_add(b, text, strlen(text));
-    else rws_buffer_number(b, value);
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) rws__buffer_true(b, text[0] == 't');
+    else if (end == text || *end || !isfinite(value) || strpbrk(text, "xX ")) rws__buffer_text(b, text);
+    else if (is_whole(text, value)) comma(b), rws__buffer_add(b, text, strlen(text));
+    else rws__buffer_number(b, value);
 }

@@ -7,14 +7,14 @@
 #include <time.h>
 
 /* Seconds since some moment in the past; it never goes back. */
-static inline double rws_clock_now(void)
+static inline double rws__clock_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The pace of a loop that shows its progress or saves its state now and then: rws_pace_due is true about every 50 ms,
+/* The pace of a loop that shows its progress or saves its state now and then: rws__pace_due is true about every 50 ms,
  * however long an iteration takes. The clock is read once in `stride` iterations; the stride follows the speed of the
  * loop and at most doubles at a time. */
 typedef struct {
@@ -22,16 +22,16 @@ typedef struct {
     double   last;
 } rws_pace;
 
-static inline rws_pace rws_pace_start(void)
+static inline rws_pace rws__pace_start(void)
 {
-    return (rws_pace){.left = 1, .stride = 1, .last = rws_clock_now()};
+    return (rws_pace){.left = 1, .stride = 1, .last = rws__clock_now()};
 }
 
-static inline bool rws_pace_due(rws_pace *p)
+static inline bool rws__pace_due(rws_pace *p)
 {
     const double period = 0.05;
     if (--p->left > 0) return false;
-    const double now = rws_clock_now(), share = (now - p->last) / period;
+    const double now = rws__clock_now(), share = (now - p->last) / period;
     if (share < 0.5) {
         p->stride *= 2;
     } else {

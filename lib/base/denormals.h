@@ -11,7 +11,7 @@
 #endif
 
 /* Returns the setting that was in force. */
-static inline unsigned rws_denormals_off(void)
+static inline unsigned rws__denormals_off(void)
 {
 #ifdef __SSE__
     const unsigned before = _mm_getcsr();
@@ -22,7 +22,7 @@ static inline unsigned rws_denormals_off(void)
 #endif
 }
 
-static inline void rws_denormals_restore(unsigned before)
+static inline void rws__denormals_restore(unsigned before)
 {
 #ifdef __SSE__
     _mm_setcsr(before);

@@ -27,13 +27,13 @@ static void write_at(rws_error *err, size_t n, const char *format, va_list args)
     replace_controls(err->text + n);
 }
 
-rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args)
+rws_status rws__fail_v(rws_error *err, rws_status status, const char *format, va_list args)
 {
     if (err) write_at(err, 0, format, args);
     return status;
 }
 
-void rws_error_append(rws_error *err, const char *format, ...)
+void rws__error_append(rws_error *err, const char *format, ...)
 {
     va_list args;
     if (!err) return;
@@ -46,17 +46,17 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    rws_fail_v(err, status, format, args);
+    rws__fail_v(err, status, format, args);
     va_end(args);
     return status;
 }
 
-void rws_error_clear(rws_error *err)
+void rws__error_clear(rws_error *err)
 {
     if (err) err->text[0] = '\0';
 }
 
-rws_status rws_called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err)
+rws_status rws__called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err)
 {
     char name[160];
     if (status == RWS_OK || (status <= RWS_NO_MEMORY && (!err || err->text[0]))) return status;
@@ -74,7 +74,7 @@ rws_status rws_no_memory(rws_error *err, const char *what)
     return rws_fail(err, RWS_NO_MEMORY, "There is no memory for %s.", what);
 }
 
-void rws_bug(const char *file, int line, const char *condition)
+void rws__bug(const char *file, int line, const char *condition)
 {
     fprintf(stderr, "rws: bug at %s:%d: this should hold: %s\n", file, line, condition);
     abort();

@@ -11,27 +11,27 @@
 #include <stdarg.h>
 
 /* A check for our own bugs: the condition states the invariant. Aborts with file and line. */
-#define RWS_CHECK(condition) (__builtin_expect(!!(condition), 1) ? (void)0 : rws_bug(__FILE__, __LINE__, #condition))
+#define RWS_CHECK(condition) (__builtin_expect(!!(condition), 1) ? (void)0 : rws__bug(__FILE__, __LINE__, #condition))
 
-_Noreturn void rws_bug(const char *file, int line, const char *condition);
+_Noreturn void rws__bug(const char *file, int line, const char *condition);
 
 /* As rws_fail, with a va_list. */
-rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args);
+rws_status rws__fail_v(rws_error *err, rws_status status, const char *format, va_list args);
 
 /* Adds to the message, for instance a second one that says what to do. */
-void rws_error_append(rws_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rws__error_append(rws_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Calls a function of a model, whose last argument is the error, and returns its status; the message of a function that
  * fails without one names the function and the model. */
 #define RWS_CALL_MODEL(m, function, err, ...) \
-    (rws_error_clear(err), rws_called((m)->function(__VA_ARGS__, err), #function, NULL, (m)->name, err))
+    (rws__error_clear(err), rws__called((m)->function(__VA_ARGS__, err), #function, NULL, (m)->name, err))
 
 /* The same for an entry of a table of the model: what = "metric", entry->name. */
 #define RWS_CALL_ENTRY(m, what, entry, function, err, ...) \
-    (rws_error_clear(err), rws_called((entry)->function(__VA_ARGS__, err), what, (entry)->name, (m)->name, err))
+    (rws__error_clear(err), rws__called((entry)->function(__VA_ARGS__, err), what, (entry)->name, (m)->name, err))
 
-void       rws_error_clear(rws_error *err);
-rws_status rws_called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err);
+void       rws__error_clear(rws_error *err);
+rws_status rws__called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err);
 
 /* Refuses an argument that must not be NULL. */
 #define RWS_NEED(argument, err) \

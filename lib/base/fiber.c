@@ -420,7 +420,7 @@ static void make_alternate(thread_state *state)
     state->alternate = NULL;
 }
 
-void rws_fiber_thread(bool look)
+void rws__fiber_thread(bool look)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
@@ -438,12 +438,12 @@ __attribute__((destructor)) static void uninstall(void)
     if (has_key) pthread_key_delete(state_key);
 }
 
-void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
+void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
 {
     f->overflow = overflow;
 }
 
-const char *rws_fiber_end(const rws_fiber *f)
+const char *rws__fiber_end(const rws_fiber *f)
 {
     return f->stack;
 }
@@ -463,7 +463,7 @@ static void fiber_main(void *arg)
     __builtin_trap();
 }
 
-rws_fiber *rws_fiber_new(size_t stack_bytes)
+rws_fiber *rws__fiber_new(size_t stack_bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (stack_bytes > SIZE_MAX / (2 * STACK_SCALE)) return NULL;
@@ -494,7 +494,7 @@ rws_fiber *rws_fiber_new(size_t stack_bytes)
     return f;
 }
 
-void rws_fiber_free(rws_fiber *f)
+void rws__fiber_free(rws_fiber *f)
 {
     if (!f) return;
     RWS_CHECK(f->state != RUNNING);
@@ -507,7 +507,7 @@ void rws_fiber_free(rws_fiber *f)
     free(f);
 }
 
-void rws_fiber_start(rws_fiber *f, void (*entry)(void *arg), void *arg)
+void rws__fiber_start(rws_fiber *f, void (*entry)(void *arg), void *arg)
 {
     RWS_CHECK(f->state != RUNNING);
     forget(f);
@@ -520,7 +520,7 @@ void rws_fiber_start(rws_fiber *f, void (*entry)(void *arg), void *arg)
     f->state = ARMED;
 }
 
-void rws_fiber_resume(rws_fiber *f)
+void rws__fiber_resume(rws_fiber *f)
 {
     RWS_CHECK(f->state == ARMED || f->state == ASIDE);
     f->state = RUNNING;
@@ -531,7 +531,7 @@ void rws_fiber_resume(rws_fiber *f)
     this_thread.running = NULL;
 }
 
-void rws_fiber_yield(rws_fiber *f)
+void rws__fiber_yield(rws_fiber *f)
 {
     RWS_CHECK(f->state == RUNNING);
     f->state = ASIDE;
@@ -541,12 +541,12 @@ void rws_fiber_yield(rws_fiber *f)
     entered(f);
 }
 
-bool rws_fiber_done(const rws_fiber *f)
+bool rws__fiber_done(const rws_fiber *f)
 {
     return f->state == DONE;
 }
 
-bool rws_fiber_armed(const rws_fiber *f)
+bool rws__fiber_armed(const rws_fiber *f)
 {
     return f->state == ARMED;
 }

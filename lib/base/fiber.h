@@ -29,46 +29,46 @@ typedef struct rws_fiber rws_fiber;
 
 /* A fiber with a stack of at least stack_bytes, which the system commits page by page as it is first touched; below it
  * lies a guard of 8 MB of address space, so that an overflow faults and harms no neighbour. Done until it is started.
- * NULL when memory, or the process's number of mappings (two a fiber), is exhausted. Free with rws_fiber_free.
+ * NULL when memory, or the process's number of mappings (two a fiber), is exhausted. Free with rws__fiber_free.
  */
-rws_fiber *rws_fiber_new(size_t stack_bytes);
+rws_fiber *rws__fiber_new(size_t stack_bytes);
 
 /* What happens when the fiber's stack runs over: everything that stands on it is abandoned, and overflow(arg), with the
- * arg of rws_fiber_start, is called on the empty stack. It must not return: it yields for good. NULL, which a new fiber
- * has, leaves the fault to the handler that was there before. Needs rws_fiber_thread on the thread that resumes it.
+ * arg of rws__fiber_start, is called on the empty stack. It must not return: it yields for good. NULL, which a new fiber
+ * has, leaves the fault to the handler that was there before. Needs rws__fiber_thread on the thread that resumes it.
  *
  * Overflows are seen by a handler of SIGSEGV, on a stack for signals; other faults go to the handler that was there
  * when it was installed. A function that was interrupted while it held a lock (malloc, printf) holds it forever. */
-void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
+void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
 
-/* Prepares the calling thread for rws_fiber_on_overflow: gives it a stack for signals unless it has one, which the
+/* Prepares the calling thread for rws__fiber_on_overflow: gives it a stack for signals unless it has one, which the
  * thread's exit frees; and, if `look`, installs the handler unless it is the first to be called already, for which it
  * needs a system call. Without memory for such a stack, an overflow on this thread ends the process. */
-void rws_fiber_thread(bool look);
+void rws__fiber_thread(bool look);
 
 /* The lowest address of its stack: how much is left is the distance from the stack pointer. */
-const char *rws_fiber_end(const rws_fiber *f);
+const char *rws__fiber_end(const rws_fiber *f);
 
 /* Gives the stack back, whether the fiber is done or put aside half-way; not while it runs. NULL is allowed. */
-void rws_fiber_free(rws_fiber *f);
+void rws__fiber_free(rws_fiber *f);
 
 /* Arms the fiber: the next resume enters entry(arg). One that is put aside half-way is abandoned: nothing on its stack
  * is cleaned up, so nothing there may own memory or locks. Allocates nothing, cannot fail.
  */
-void rws_fiber_start(rws_fiber *f, void (*entry)(void *arg), void *arg);
+void rws__fiber_start(rws_fiber *f, void (*entry)(void *arg), void *arg);
 
 /* Runs an armed or put-aside fiber until it yields or its entry returns. Call it on a thread's own stack: fibers are
  * not nested.
  */
-void rws_fiber_resume(rws_fiber *f);
+void rws__fiber_resume(rws_fiber *f);
 
 /* Called on the running fiber f: goes back to its resumer, and returns when f is resumed again. */
-void rws_fiber_yield(rws_fiber *f);
+void rws__fiber_yield(rws_fiber *f);
 
 /* True when it stands before its first instruction: the next resume enters its entry. */
-bool rws_fiber_armed(const rws_fiber *f);
+bool rws__fiber_armed(const rws_fiber *f);
 
 /* True when there is nothing to resume: the entry has returned, or the fiber was never started. */
-bool rws_fiber_done(const rws_fiber *f);
+bool rws__fiber_done(const rws_fiber *f);
 
 #endif

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A path of NULL is what rws_file_join returned without memory. */
+/* A path of NULL is what rws__file_join returned without memory. */
 static rws_status no_path(rws_error *err)
 {
     return rws_no_memory(err, "the path of a file");
@@ -23,7 +23,7 @@ static rws_status no_path(rws_error *err)
 
 static rws_status refuse(const char *verb, const char *path, rws_error *err)
 {
-    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be %s: %s.", rws_quote(path).text, verb, strerror(errno));
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be %s: %s.", rws__quote(path).text, verb, strerror(errno));
 }
 
 /* ---- reading */
@@ -50,13 +50,13 @@ static rws_status open_file(const char *path, int *fd, size_t *size, rws_error *
     rws_status status = RWS_OK;
     if (fstat(*fd, &is) != 0) status = refuse("read", path, err);
     else if (!S_ISREG(is.st_mode))
-        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a regular file.", rws_quote(path).text);
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a regular file.", rws__quote(path).text);
     else *size = (size_t)is.st_size;
     if (status != RWS_OK) close(*fd);
     return status;
 }
 
-rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
+rws_status rws__file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
 {
     int    fd;
     size_t announced;
@@ -66,10 +66,10 @@ rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t 
     rws_status status = RWS_OK;
     if (announced > most)
         status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu bytes, and files of up to %zu are read.",
-                          rws_quote(path).text, announced, most);
+                          rws__quote(path).text, announced, most);
     else if (!(*bytes = malloc(announced + 1)))
         status = rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", announced,
-                          rws_quote(path).text);
+                          rws__quote(path).text);
     else {
         const ssize_t got = read_all(fd, *bytes, announced);
         if (got < 0) status = refuse("read", path, err);
@@ -85,12 +85,12 @@ rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t 
 
 static rws_status refuse_text(const char *verb, const char *what, const char *path, rws_error *err)
 {
-    return rws_fail(err, RWS_BAD_INPUT, "The %s file \"%s\" cannot be %s: %s.", what, rws_quote(path).text, verb,
+    return rws_fail(err, RWS_BAD_INPUT, "The %s file \"%s\" cannot be %s: %s.", what, rws__quote(path).text, verb,
                     strerror(errno));
 }
 
-rws_status rws_file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
-                              rws_error *err)
+rws_status rws__file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
+                               rws_error *err)
 {
     rws_status status = RWS_OK;
     *text = NULL;
@@ -109,7 +109,7 @@ rws_status rws_file_read_text(const char *path, const char *what, size_t most, c
     return status;
 }
 
-rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
+rws_status rws__file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
 {
     int fd;
     *bytes = NULL;
@@ -123,7 +123,7 @@ rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, r
     return status;
 }
 
-void rws_file_unmap(const uint8_t *bytes, size_t size)
+void rws__file_unmap(const uint8_t *bytes, size_t size)
 {
     if (size) munmap((void *)bytes, size);
 }
@@ -147,7 +147,7 @@ static bool write_all(int fd, const void *data, size_t n_bytes)
 
 static rws_status cannot_write(const char *path, int why, rws_error *err)
 {
-    return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", rws_quote(path).text, strerror(why));
+    return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", rws__quote(path).text, strerror(why));
 }
 
 /* The folder that holds path, opened for fsync; -1 with errno. */
@@ -205,7 +205,7 @@ static bool is_temporary(const char *name)
            strcmp(name + 5 + RANDOM_DIGITS, ".tmp") == 0;
 }
 
-void rws_file_clean_folder(const char *path)
+void rws__file_clean_folder(const char *path)
 {
     DIR *folder = path ? opendir(path) : NULL;
     if (!folder) return;
@@ -243,7 +243,7 @@ static rws_status replace(const char *path, int folder, const struct stat *was, 
         return rws_fail(
             err, RWS_BAD_INPUT,
             "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to disk (%s).",
-            rws_quote(path).text, strerror(errno));
+            rws__quote(path).text, strerror(errno));
     return RWS_OK;
 }
 
@@ -283,7 +283,7 @@ static rws_status replace_file(const char *path, const struct stat *was, const r
     if (folder < 0 && why == ENOMEM) status = no_path(err);
     else if (folder < 0)
         status = rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": its folder cannot be opened (%s).",
-                          rws_quote(path).text, strerror(why));
+                          rws__quote(path).text, strerror(why));
     else status = replace(real, folder, was, pieces, n, err);
     if (folder >= 0) close(folder);
     free(real);
@@ -310,17 +310,17 @@ static rws_status write_directly(const char *path, int stream, const rws_piece *
     return RWS_OK;
 }
 
-rws_status rws_file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
+rws_status rws__file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
 {
     struct stat is;
     if (!path) return no_path(err);
     const bool exists = stat(path, &is) == 0;
     if (exists && !S_ISREG(is.st_mode))
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": it is not a regular file.", rws_quote(path).text);
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": it is not a regular file.", rws__quote(path).text);
     return replace_file(path, exists ? &is : NULL, pieces, n, err);
 }
 
-rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
+rws_status rws__file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
 {
     struct stat is;
     if (!path) return no_path(err);
@@ -331,9 +331,9 @@ rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_
     return replace_file(path, &is, pieces, n, err);
 }
 
-rws_status rws_file_write_text(const char *path, const char *text, rws_error *err)
+rws_status rws__file_write_text(const char *path, const char *text, rws_error *err)
 {
-    return rws_file_write(path, &(rws_piece){text, strlen(text)}, 1, err);
+    return rws__file_write(path, &(rws_piece){text, strlen(text)}, 1, err);
 }
 
 static bool is_folder(const char *path)
@@ -352,7 +352,7 @@ static void sync_name(const char *path)
     close(above);
 }
 
-rws_status rws_file_make_folder(const char *path, rws_error *err)
+rws_status rws__file_make_folder(const char *path, rws_error *err)
 {
     char *part = path ? strdup(path) : NULL, *slash = part;
     if (!part) return no_path(err);
@@ -365,9 +365,9 @@ rws_status rws_file_make_folder(const char *path, rws_error *err)
             const int why = errno;
             if (why == EEXIST && !is_folder(part)) {
                 status =
-                    rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a file, so it cannot be a folder.", rws_quote(part).text);
+                    rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a file, so it cannot be a folder.", rws__quote(part).text);
             } else if (!is_folder(part)) {
-                status = rws_fail(err, RWS_BAD_INPUT, "Cannot make the folder \"%s\": %s.", rws_quote(part).text,
+                status = rws_fail(err, RWS_BAD_INPUT, "Cannot make the folder \"%s\": %s.", rws__quote(part).text,
                                   strerror(why));
             }
         }
@@ -377,13 +377,13 @@ rws_status rws_file_make_folder(const char *path, rws_error *err)
     return status;
 }
 
-bool rws_file_exists(const char *path)
+bool rws__file_exists(const char *path)
 {
     struct stat about;
     return lstat(path, &about) == 0;
 }
 
-char *rws_file_join(const char *folder, const char *name)
+char *rws__file_join(const char *folder, const char *name)
 {
     if (!folder || !name) return NULL;
     const size_t length = strlen(folder);

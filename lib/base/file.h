@@ -15,19 +15,19 @@
 /* All functions: RWS_BAD_INPUT with a message that names the file, or RWS_NO_MEMORY. */
 
 /* Reads a regular file of at most `most` bytes; *bytes is the caller's to free and never NULL on success. */
-rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
+rws_status rws__file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Reads a text of at most `most` bytes, also from a pipe. *length is most + 1 if the text is longer, which the caller
  * must refuse. `what` is the kind of file in messages, such as "grammar". *text is the caller's to free. */
-rws_status rws_file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
-                              rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
+                               rws_error *err) __attribute__((warn_unused_result));
 
-/* As rws_file_read, without a copy and for a file of any size. The bytes are there until rws_file_unmap; an empty file
+/* As rws__file_read, without a copy and for a file of any size. The bytes are there until rws__file_unmap; an empty file
  * has none. */
-rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
+rws_status rws__file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
-void rws_file_unmap(const uint8_t *bytes, size_t size);
+void rws__file_unmap(const uint8_t *bytes, size_t size);
 
 typedef struct {
     const void *bytes;
@@ -38,28 +38,28 @@ typedef struct {
  * file beside it; links are followed, and mode and owner are kept. A device, a pipe and a file that is the program's
  * stdout or stderr are written to directly, and never replaced. After a failure a regular `path` is as it was, unless
  * the message says that it is written, and the temporary file is gone. */
-rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
+rws_status rws__file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The same for a file of the program's own: anything but a new or regular file is refused. */
-rws_status rws_file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
+rws_status rws__file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Removes temporary files (.rws-<16 hexadecimal digits>.tmp) that killed writers left in a folder. The caller makes
  * sure that no process is writing there. */
-void rws_file_clean_folder(const char *path);
+void rws__file_clean_folder(const char *path);
 
-/* rws_file_write for a text. */
-rws_status rws_file_write_text(const char *path, const char *text, rws_error *err) __attribute__((warn_unused_result));
+/* rws__file_write for a text. */
+rws_status rws__file_write_text(const char *path, const char *text, rws_error *err) __attribute__((warn_unused_result));
 
 /* Makes a folder and the folders above it, as far as they do not exist. */
-rws_status rws_file_make_folder(const char *path, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__file_make_folder(const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether the path has an entry in its folder, be it a link that leads nowhere; errno says why not. */
-bool rws_file_exists(const char *path);
+bool rws__file_exists(const char *path);
 
 /* "folder/name", the caller's to free; NULL without memory, or if either is NULL. The functions above return
  * RWS_NO_MEMORY for a path of NULL, so that the result need not be checked before it is used. */
-char *rws_file_join(const char *folder, const char *name);
+char *rws__file_join(const char *folder, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* quote.h - text from outside (a path, a name in a file) made fit for a message, and messages that refuse a file.
  *
- * An rws_error holds one message; a path may be longer than that. rws_quote does not add quotation marks.
+ * An rws_error holds one message; a path may be longer than that. rws__quote does not add quotation marks.
  */
 #ifndef RWS_BASE_QUOTE_H
 #define RWS_BASE_QUOTE_H
@@ -17,7 +17,7 @@ typedef struct {
 
 /* The `length` bytes of `raw`, with control characters as '?'. From a text of more than `most` bytes only the end is
  * kept, behind "...", because the end of a path tells most. most is at most RWS_MAX_QUOTED. */
-static inline rws_quoted rws_quote_part(const char *raw, size_t length, size_t most)
+static inline rws_quoted rws__quote_part(const char *raw, size_t length, size_t most)
 {
     rws_quoted        out;
     const char *const end = raw + length;
@@ -37,13 +37,13 @@ static inline rws_quoted rws_quote_part(const char *raw, size_t length, size_t m
 }
 
 /* The same for a text that ends with a zero byte: alone in its message, and beside others. */
-static inline rws_quoted rws_quote(const char *raw)
+static inline rws_quoted rws__quote(const char *raw)
 {
-    return rws_quote_part(raw, strlen(raw), RWS_MAX_QUOTED);
+    return rws__quote_part(raw, strlen(raw), RWS_MAX_QUOTED);
 }
-static inline rws_quoted rws_quote_short(const char *raw)
+static inline rws_quoted rws__quote_short(const char *raw)
 {
-    return rws_quote_part(raw, strlen(raw), RWS_QUOTED_SHORT);
+    return rws__quote_part(raw, strlen(raw), RWS_QUOTED_SHORT);
 }
 
 /* A list of names for a message, "a, b, c". Names that do not fit become one "…". All zeros is an empty list. */
@@ -53,7 +53,7 @@ typedef struct {
     bool   full;
 } rws_name_list;
 
-static inline void rws_name_list_add(rws_name_list *l, const char *name)
+static inline void rws__name_list_add(rws_name_list *l, const char *name)
 {
     static const char more[] = ", …";
     const size_t      n = strlen(name);
@@ -68,7 +68,7 @@ static inline void rws_name_list_add(rws_name_list *l, const char *name)
 
 /* RWS_BAD_INPUT with a message about the file `name`: `"name" <format>`, or `"name", line 3: <format>` unless line is
  * 0. Without an err there is only the status. */
-rws_status rws_refuse(rws_error *err, const char *name, int line, const char *format, ...)
+rws_status rws__refuse(rws_error *err, const char *name, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 #endif

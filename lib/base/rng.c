@@ -17,7 +17,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-rws_key rws_key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase)
+rws_key rws__key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase)
 {
     uint64_t k = mix(mix(mix(seed) ^ iteration) ^ ((uint64_t)purpose << 32 | phase));
     return (rws_key){{(uint32_t)k, (uint32_t)(k >> 32)}};
@@ -90,8 +90,8 @@ static inline __attribute__((always_inline)) void row_lanes(rws_key key, uint32_
 }
 #endif
 
-void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
-                    uint32_t *out)
+void rws__rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
+                     uint32_t *out)
 {
     size_t i = 0;
 #ifdef __AVX2__
@@ -101,7 +101,7 @@ void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c
     for (; i < n; i++) one_block(key, c0[i], c1[i], c2, c3, out + 4 * i);
 }
 
-void rws_rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out)
+void rws__rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out)
 {
     size_t i = 0;
 #ifdef __AVX2__
@@ -111,7 +111,7 @@ void rws_rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, u
     for (; i < n; i++) one_block(key, c0, c1, c2, first + (uint32_t)i, out + 4 * i);
 }
 
-rws_random rws_random_new(rws_key key, uint32_t stream)
+rws_random rws__random_new(rws_key key, uint32_t stream)
 {
     return (rws_random){.key = key, .stream = stream};
 }
@@ -119,7 +119,7 @@ rws_random rws_random_new(rws_key key, uint32_t stream)
 static uint32_t next_word(rws_random *g)
 {
     if (g->left == 0) {
-        rws_rng_blocks(g->key, 1, &g->next, &g->stream, 0, 0, g->buffer);
+        rws__rng_blocks(g->key, 1, &g->next, &g->stream, 0, 0, g->buffer);
         g->next++;
         g->left = 4;
     }
@@ -176,7 +176,7 @@ static void next_words(rws_random *g, size_t n, uint32_t *out)
         size_t n_blocks = (n - done + 3) / 4;
         if (n_blocks > CHUNK) n_blocks = CHUNK;
         for (size_t i = 0; i < n_blocks; i++) block[i] = g->next++, stream[i] = g->stream;
-        rws_rng_blocks(g->key, n_blocks, block, stream, 0, 0, words);
+        rws__rng_blocks(g->key, n_blocks, block, stream, 0, 0, words);
         for (size_t i = 0; i < 4 * n_blocks && done < n; i++) out[done++] = words[i];
     }
 }
@@ -188,7 +188,7 @@ void rws_random_uniforms(rws_random *g, size_t n, float *out)
     for (size_t done = 0; done < n;) {
         size_t m = n - done < CHUNK ? n - done : CHUNK;
         next_words(g, m, words);
-        for (size_t i = 0; i < m; i++) out[done + i] = rws_unit(words[i]);
+        for (size_t i = 0; i < m; i++) out[done + i] = rws__unit(words[i]);
         done += m;
     }
 }
@@ -202,7 +202,7 @@ void rws_random_normals(rws_random *g, size_t n, float *out)
         next_words(g, 2 * m, words);
 #pragma omp simd
         for (size_t i = 0; i < m; i++)
-            out[done + i] = rws_box_muller(rws_unit(words[2 * i]), rws_unit(words[2 * i + 1]), 0);
+            out[done + i] = rws__box_muller(rws__unit(words[2 * i]), rws__unit(words[2 * i + 1]), 0);
         done += m;
     }
 }

@@ -19,17 +19,17 @@ typedef enum { RWS_KEY_DATA, RWS_KEY_WAKE, RWS_KEY_SLEEP, RWS_KEY_INIT, RWS_KEY_
 enum { RWS_TEST_DATA, RWS_TEST_BOUND, RWS_TEST_DREAM, RWS_TEST_QUESTION, RWS_TEST_SAMPLE, RWS_TEST_ORDER };
 #define RWS_TEST_ENUMERATION RWS_TEST_SAMPLE
 
-rws_key rws_key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase);
+rws_key rws__key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase);
 
 /* Fills out[4 i … 4 i + 3] with the block of counter (c0[i], c1[i], c2, c3). */
-void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
-                    uint32_t *out);
+void rws__rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
+                     uint32_t *out);
 
 /* The same for one particle: out[4 i … 4 i + 3] is the block of counter (c0, c1, c2, first + i). */
-void rws_rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out);
+void rws__rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out);
 
 /* A number in (0, 1): 23 bits and a half, which a float holds exactly, so that neither end is ever reached. */
-static inline float rws_unit(uint32_t bits)
+static inline float rws__unit(uint32_t bits)
 {
     return ((float)(int32_t)(bits >> 9) + 0.5f) * 0x1p-23f;
 }
@@ -43,6 +43,6 @@ struct rws_random {
     int      left;      /* words of the buffer that were not used yet */
 };
 
-rws_random rws_random_new(rws_key key, uint32_t stream);
+rws_random rws__random_new(rws_key key, uint32_t stream);
 
 #endif

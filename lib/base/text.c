@@ -23,14 +23,14 @@ static ssize_t add(void *context, const char *bytes, size_t n)
     return (ssize_t)n;
 }
 
-FILE *rws_text_open(rws_text *t)
+FILE *rws__text_open(rws_text *t)
 {
     *t = (rws_text){0};
     t->out = fopencookie(t, "w", (cookie_io_functions_t){.write = add});
     return t->out;
 }
 
-char *rws_text_end(rws_text *t)
+char *rws__text_end(rws_text *t)
 {
     bool whole = t->out && fclose(t->out) == 0;
     if (whole && !t->starved && !t->bytes) t->bytes = malloc(1); /* nothing was written */
@@ -42,7 +42,7 @@ char *rws_text_end(rws_text *t)
     return NULL;
 }
 
-void rws_text_put_quoted(FILE *out, const char *text)
+void rws__text_put_quoted(FILE *out, const char *text)
 {
     for (; *text; text++) {
         if (*text == '"') fputc('"', out);

@@ -4,9 +4,9 @@
  * the middle of the text are missing.
  *
  *     rws_text t;
- *     FILE    *out = rws_text_open(&t);
+ *     FILE    *out = rws__text_open(&t);
  *     if (out) fprintf(out, …);
- *     char *text = rws_text_end(&t);
+ *     char *text = rws__text_end(&t);
  */
 #ifndef RWS_BASE_TEXT_H
 #define RWS_BASE_TEXT_H
@@ -22,13 +22,13 @@ typedef struct {
 } rws_text;
 
 /* The stream to write to; NULL without memory. */
-FILE *rws_text_open(rws_text *t);
+FILE *rws__text_open(rws_text *t);
 
 /* Closes the stream and returns what was written, t->n bytes and a zero byte, which the caller frees. NULL if there was
  * no memory for a part of it, or for the stream. */
-char *rws_text_end(rws_text *t) __attribute__((warn_unused_result));
+char *rws__text_end(rws_text *t) __attribute__((warn_unused_result));
 
 /* Writes a text, or a part of it, that is between the quotation marks of a cell of CSV: marks in it are doubled. */
-void rws_text_put_quoted(FILE *out, const char *text);
+void rws__text_put_quoted(FILE *out, const char *text);
 
 #endif

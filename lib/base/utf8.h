@@ -9,7 +9,7 @@
 
 /* The number of bytes of the UTF-8 character at the beginning of a text, which ends with a zero byte; 0 if there is
  * none. */
-static inline int rws_utf8_length(const char *text)
+static inline int rws__utf8_length(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     const int            n = at[0] < 0x80                    ? 1
@@ -27,10 +27,10 @@ static inline int rws_utf8_length(const char *text)
 }
 
 /* Whether all characters of the text are UTF-8. */
-static inline bool rws_utf8_is(const char *text)
+static inline bool rws__utf8_is(const char *text)
 {
     for (int n; *text; text += n)
-        if ((n = rws_utf8_length(text)) == 0) return false;
+        if ((n = rws__utf8_length(text)) == 0) return false;
     return true;
 }
 

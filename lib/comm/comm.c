@@ -18,23 +18,23 @@
 #define TAG_GATHER 1
 #define TAG_BROADCAST 2
 
-int rws_comm_rank(const rws_comm *c)
+int rws__comm_rank(const rws_comm *c)
 {
     return c ? c->rank : 0;
 }
 
-int rws_comm_size(const rws_comm *c)
+int rws__comm_size(const rws_comm *c)
 {
     return c ? c->size : 1;
 }
 
-const char *rws_comm_describe(const rws_comm *c, int rank, char *out, size_t size)
+const char *rws__comm_describe(const rws_comm *c, int rank, char *out, size_t size)
 {
     snprintf(out, size, "Rank %d on %s (process %d)", rank, c->members[rank].host, c->members[rank].pid);
     return out;
 }
 
-const rws_member *rws_comm_members(const rws_comm *c)
+const rws_member *rws__comm_members(const rws_comm *c)
 {
     return c->members;
 }
@@ -43,20 +43,20 @@ const rws_member *rws_comm_members(const rws_comm *c)
 
 static void (*teller)(const char *message);
 
-void rws_comm_on_loss(void (*tell)(const char *message))
+void rws__comm_on_loss(void (*tell)(const char *message))
 {
     teller = tell;
 }
 
-rws_status rws_comm_alive(const rws_comm *c, rws_error *err)
+rws_status rws__comm_alive(const rws_comm *c, rws_error *err)
 {
     char who[160];
     if (!c || !c->lost) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "%s %s; all ranks stop.", rws_comm_describe(c, c->lost - 1, who, sizeof who),
+    return rws_fail(err, RWS_BAD_INPUT, "%s %s; all ranks stop.", rws__comm_describe(c, c->lost - 1, who, sizeof who),
                     c->how);
 }
 
-void rws_comm_lost(rws_comm *c, int rank, const char *how)
+void rws__comm_lost(rws_comm *c, int rank, const char *how)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&once);
@@ -66,12 +66,12 @@ void rws_comm_lost(rws_comm *c, int rank, const char *how)
         snprintf(c->how, sizeof c->how, "%s", how);
         c->lost = rank + 1;
     }
-    const bool tells = c->guards || (news && !rws_comm_watch_tell(c->watch, rank) && c->rank == (rank == 0));
-    if (news && tells && teller && rws_comm_alive(c, &message) != RWS_OK) teller(message.text);
+    const bool tells = c->guards || (news && !rws__comm_watch_tell(c->watch, rank) && c->rank == (rank == 0));
+    if (news && tells && teller && rws__comm_alive(c, &message) != RWS_OK) teller(message.text);
     pthread_mutex_unlock(&once);
 }
 
-void rws_comm_become_guard(rws_comm *c, int size, rws_member *members)
+void rws__comm_become_guard(rws_comm *c, int size, rws_member *members)
 {
     c->guards = true;
     c->size = size;
@@ -82,15 +82,15 @@ void rws_comm_become_guard(rws_comm *c, int size, rws_member *members)
 
 static void count_time(rws_comm *c, double since)
 {
-    c->nanoseconds += (uint64_t)(1e9 * (rws_clock_now() - since));
+    c->nanoseconds += (uint64_t)(1e9 * (rws__clock_now() - since));
 }
 
 static rws_status broke(rws_comm *c, int other, rws_error *err)
 {
     struct timespec moment = {0, 300000000}; /* the watch knows better what has happened, but a little later */
     nanosleep(&moment, NULL);
-    rws_comm_lost(c, other, "cannot be reached");
-    return rws_comm_alive(c, err);
+    rws__comm_lost(c, other, "cannot be reached");
+    return rws__comm_alive(c, err);
 }
 
 /* Notes who is at the other end of a message. Without memory a failure of the message would name rank 0. */
@@ -107,7 +107,7 @@ static void note_other(rws_comm *c, int ticket, int other)
     c->others[ticket] = other;
 }
 
-rws_status rws_comm_check_size(size_t bytes, rws_error *err)
+rws_status rws__comm_check_size(size_t bytes, rws_error *err)
 {
     if (bytes <= RWS_CARRIER_MOST_BYTES) return RWS_OK; /* a carrier counts bytes by an int */
     return rws_fail(err, RWS_BAD_INPUT,
@@ -119,9 +119,9 @@ rws_status rws_comm_check_size(size_t bytes, rws_error *err)
 static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel, int tag, void *data, size_t bytes,
                         rws_transfer *out, rws_error *err)
 {
-    const double since = rws_clock_now();
-    RWS_TRY(rws_comm_alive(c, err));
-    RWS_TRY(rws_comm_check_size(bytes, err));
+    const double since = rws__clock_now();
+    RWS_TRY(rws__comm_alive(c, err));
+    RWS_TRY(rws__comm_check_size(bytes, err));
     pthread_mutex_lock(&c->lock);
     *out = sends ? c->carrier->send(data, bytes, other, channel, tag)
                  : c->carrier->receive(data, bytes, other, channel, tag);
@@ -136,13 +136,14 @@ static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel,
     return *out >= 0 ? RWS_OK : broke(c, other, err);
 }
 
-rws_status rws_comm_send(rws_comm *c, int to, int tag, const void *data, size_t bytes, rws_transfer *out,
-                         rws_error *err)
+rws_status rws__comm_send(rws_comm *c, int to, int tag, const void *data, size_t bytes, rws_transfer *out,
+                          rws_error *err)
 {
     return start(c, true, to, RWS_CHANNEL_SLICES, tag, (void *)data, bytes, out, err);
 }
 
-rws_status rws_comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out, rws_error *err)
+rws_status rws__comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out,
+                             rws_error *err)
 {
     return start(c, false, from, RWS_CHANNEL_SLICES, tag, data, bytes, out, err);
 }
@@ -154,16 +155,16 @@ static void rest(const rws_comm *c, unsigned looks, double since)
 #ifdef __x86_64__
         __builtin_ia32_pause();
 #endif
-    } else if (looks % 64 || rws_clock_now() - since < PATIENCE) {
+    } else if (looks % 64 || rws__clock_now() - since < PATIENCE) {
         sched_yield();
     } else {
         nanosleep(&(struct timespec){0, NAP}, NULL);
     }
 }
 
-rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err)
+rws_status rws__comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err)
 {
-    const double since = rws_clock_now();
+    const double since = rws__clock_now();
     rws_status   status = RWS_OK;
     for (int i = 0; i < n && status == RWS_OK; i++) {
         for (unsigned looks = 0; list[i] >= 0 && status == RWS_OK; looks++) {
@@ -172,7 +173,7 @@ rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err)
             pthread_mutex_unlock(&c->lock);
             if (done > 0) list[i] = -1;
             else if (done < 0) status = broke(c, other, err);
-            else if (c->lost) status = rws_comm_alive(c, err);
+            else if (c->lost) status = rws__comm_alive(c, err);
             else rest(c, looks, since);
         }
     }
@@ -182,7 +183,7 @@ rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err)
 
 /* ---- marks in shared memory */
 
-void rws_comm_post(rws_comm *c, rws_mark *mark, unsigned value, size_t bytes, int n)
+void rws__comm_post(rws_comm *c, rws_mark *mark, unsigned value, size_t bytes, int n)
 {
     atomic_store_explicit(mark, value, memory_order_release);
     c->bytes += bytes * (size_t)n;
@@ -194,10 +195,10 @@ static bool has_come(const rws_mark *mark, unsigned value)
     return (int)(atomic_load_explicit(mark, memory_order_acquire) - value) >= 0;
 }
 
-rws_status rws_comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws_error *err)
+rws_status rws__comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws_error *err)
 {
     if (has_come(mark, value)) return RWS_OK;
-    const double since = rws_clock_now();
+    const double since = rws__clock_now();
     rws_status   status = RWS_OK;
     for (unsigned looks = 1; !has_come(mark, value) && status == RWS_OK; looks++) {
         if (looks % 64 == 0) {
@@ -205,7 +206,7 @@ rws_status rws_comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws
             c->carrier->progress();
             pthread_mutex_unlock(&c->lock);
         }
-        if (c->lost) status = rws_comm_alive(c, err);
+        if (c->lost) status = rws__comm_alive(c, err);
         else rest(c, looks, since);
     }
     count_time(c, since);
@@ -219,11 +220,11 @@ static rws_status exchange(rws_comm *c, int tag, int to, void *out, int from, vo
     rws_transfer both[2];
     RWS_TRY(start(c, false, from, RWS_CHANNEL_CONTROL, tag, in, bytes, &both[0], err));
     RWS_TRY(start(c, true, to, RWS_CHANNEL_CONTROL, tag, out, bytes, &both[1], err));
-    return rws_comm_wait(c, both, 2, err);
+    return rws__comm_wait(c, both, 2, err);
 }
 
 /* In round k a rank has the blocks of 2^k ranks, from its own on, and gets as many more from the rank 2^k further. */
-rws_status rws_comm_collect(rws_comm *c, char *blocks, size_t bytes, rws_error *err)
+rws_status rws__comm_collect(rws_comm *c, char *blocks, size_t bytes, rws_error *err)
 {
     const int R = c->size;
     for (int k = 1; k < R; k *= 2) {
@@ -242,7 +243,7 @@ static size_t part_in(const size_t *start, int rank, size_t done, size_t n)
 }
 
 /* Piece by piece through a buffer of the job, so that a rank needs no memory that it may not get. */
-rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err)
+rws_status rws__comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err)
 {
     const int R = c->size;
     char     *bytes = all;
@@ -251,7 +252,7 @@ rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rw
     for (size_t done = 0, n; done < most; done += n) {
         n = most - done < RWS_COMM_PIECE ? most - done : RWS_COMM_PIECE;
         memcpy(c->gathered, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
-        RWS_TRY(rws_comm_collect(c, c->gathered, n, err));
+        RWS_TRY(rws__comm_collect(c, c->gathered, n, err));
         for (int i = 1; i < R; i++) {
             const int rank = (c->rank + i) % R;
             memcpy(bytes + start[rank] + done, c->gathered + (size_t)i * n, part_in(start, rank, done, n));
@@ -260,12 +261,12 @@ rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rw
     return RWS_OK;
 }
 
-rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err)
+rws_status rws__comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err)
 {
     size_t start[c->size + 1];
     for (int i = 0; i <= c->size; i++) start[i] = (size_t)i * bytes;
     memcpy((char *)all + start[c->rank], mine, bytes);
-    return rws_comm_gather_parts(c, all, start, err);
+    return rws__comm_gather_parts(c, all, start, err);
 }
 
 /* A binomial tree over the ranks as they are counted from the root: rank r gets it from r without its lowest bit, and
@@ -278,17 +279,17 @@ static rws_status broadcast(rws_comm *c, int root, char *data, size_t bytes, rws
     while (bit < R && !(rank & bit)) bit *= 2;
     if (rank) {
         RWS_TRY(start(c, false, (rank - bit + root) % R, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
-        RWS_TRY(rws_comm_wait(c, &t, 1, err));
+        RWS_TRY(rws__comm_wait(c, &t, 1, err));
     }
     for (bit /= 2; bit > 0; bit /= 2) {
         if (rank + bit >= R) continue;
         RWS_TRY(start(c, true, (rank + bit + root) % R, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
-        RWS_TRY(rws_comm_wait(c, &t, 1, err));
+        RWS_TRY(rws__comm_wait(c, &t, 1, err));
     }
     return RWS_OK;
 }
 
-rws_status rws_comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err)
+rws_status rws__comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err)
 {
     for (size_t done = 0, n; done < bytes; done += n) {
         n = bytes - done < RWS_CARRIER_MOST_BYTES ? bytes - done : RWS_CARRIER_MOST_BYTES;
@@ -297,27 +298,28 @@ rws_status rws_comm_broadcast_from(rws_comm *c, int root, void *data, size_t byt
     return RWS_OK;
 }
 
-rws_status rws_comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err)
+rws_status rws__comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err)
 {
-    return rws_comm_broadcast_from(c, 0, data, bytes, err);
+    return rws__comm_broadcast_from(c, 0, data, bytes, err);
 }
 
-rws_status rws_comm_agree(rws_comm *c, rws_status status, rws_error *err)
+rws_status rws__comm_agree(rws_comm *c, rws_status status, rws_error *err)
 {
     if (!c) return status;
     int       mine = status, all[c->size], first = 0;
     rws_error text = {{0}};
     char      who[160];
     if (status != RWS_OK && err) text = *err;
-    RWS_TRY(rws_comm_gather(c, &mine, sizeof mine, all, err));
+    RWS_TRY(rws__comm_gather(c, &mine, sizeof mine, all, err));
     while (first < c->size && all[first] == RWS_OK) first++;
     if (first == c->size) return RWS_OK;
-    RWS_TRY(rws_comm_broadcast_from(c, first, &text, sizeof text, err));
+    RWS_TRY(rws__comm_broadcast_from(c, first, &text, sizeof text, err));
     if (first == 0) return rws_fail(err, (rws_status)all[0], "%s", text.text);
-    return rws_fail(err, (rws_status)all[first], "%s: %.300s", rws_comm_describe(c, first, who, sizeof who), text.text);
+    return rws_fail(err, (rws_status)all[first], "%s: %.300s", rws__comm_describe(c, first, who, sizeof who),
+                    text.text);
 }
 
-rws_comm_stats rws_comm_take_stats(rws_comm *c)
+rws_comm_stats rws__comm_take_stats(rws_comm *c)
 {
     if (!c) return (rws_comm_stats){0};
     return (rws_comm_stats){1e-9 * (double)atomic_exchange(&c->nanoseconds, 0), atomic_exchange(&c->bytes, 0),

@@ -25,50 +25,50 @@
 typedef struct rws_comm rws_comm;
 
 /* The job of this process; NULL if the process is alone, or has not called rws_ranks_open. */
-rws_comm *rws_comm_world(void);
+rws_comm *rws__comm_world(void);
 
-int rws_comm_rank(const rws_comm *c);
-int rws_comm_size(const rws_comm *c);
+int rws__comm_rank(const rws_comm *c);
+int rws__comm_size(const rws_comm *c);
 
 /* The name of the machine of a rank, and the message's beginning "Rank 2 on node7 (process 4711)". */
-const char *rws_comm_describe(const rws_comm *c, int rank, char *out, size_t size);
+const char *rws__comm_describe(const rws_comm *c, int rank, char *out, size_t size);
 
 /* Whether a rank is gone: RWS_BAD_INPUT and the message, else RWS_OK. It costs a read of a flag. */
-rws_status rws_comm_alive(const rws_comm *c, rws_error *err);
+rws_status rws__comm_alive(const rws_comm *c, rws_error *err);
 
 /* Calls `tell` with the message as soon as a rank is gone: once, in the guard (watch.c), a process that outlives ranks
  * which their launcher ends because of it; or, if there is no guard, on a thread of the first rank that lives. To be
  * called before rws_ranks_open. NULL: nothing is told. */
-void rws_comm_on_loss(void (*tell)(const char *message));
+void rws__comm_on_loss(void (*tell)(const char *message));
 
 /* What the environment says before rws_ranks_open: the number of processes that mpirun or srun has started together (0:
  * none of them did, or it does not say), and the number of this one. */
-int rws_comm_started(void);
-int rws_comm_started_as(void);
+int rws__comm_started(void);
+int rws__comm_started_as(void);
 
 /* Makes this process and its children know nothing of that: they are not ranks of one job. */
-void rws_comm_forget_start(void);
+void rws__comm_forget_start(void);
 
 /* ---- messages that are under way while the caller works: on the channel of slices, from any thread */
 
 typedef int rws_transfer; /* -1: none, or done */
 
-rws_status rws_comm_send(rws_comm *c, int to, int tag, const void *data, size_t bytes, rws_transfer *out,
-                         rws_error *err);
-rws_status rws_comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out,
-                            rws_error *err);
+rws_status rws__comm_send(rws_comm *c, int to, int tag, const void *data, size_t bytes, rws_transfer *out,
+                          rws_error *err);
+rws_status rws__comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out,
+                             rws_error *err);
 
 /* RWS_BAD_INPUT with the message if a message of so many bytes is too large; sending and receiving check it too. Where
  * only some ranks take part in a message, all of them check its size before. */
-rws_status rws_comm_check_size(size_t bytes, rws_error *err);
+rws_status rws__comm_check_size(size_t bytes, rws_error *err);
 
 /* Waits until these are done; done ones become -1. */
-rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err);
+rws_status rws__comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err);
 
 /* ---- memory that the ranks of one machine share (share.c): between them nothing is copied, and MPI has no part in it
  *
- *     rank 1   writes into its own block ... rws_comm_post(mark, 7)
- *     rank 0   rws_comm_await(mark, 7) ..... reads the block of rank 1
+ *     rank 1   writes into its own block ... rws__comm_post(mark, 7)
+ *     rank 0   rws__comm_await(mark, 7) ..... reads the block of rank 1
  */
 
 /* A number in a block that only grows, from 0 on and modulo 2^32: what is written before a post is seen after the await
@@ -84,37 +84,37 @@ typedef struct {
 
 /* Collective; the blocks of the ranks may differ in size. Two ranks see each other's blocks, or neither does. Where the
  * environment has RWS_SHARED_MEMORY=no, or the system does not allow it, every rank sees its own only. */
-rws_status rws_comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err);
+rws_status rws__comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err);
 
 /* By each rank for itself, when the others read its block no more. A zeroed one is allowed. */
-void rws_comm_unshare(const rws_comm *c, rws_shared *s);
+void rws__comm_unshare(const rws_comm *c, rws_shared *s);
 
 /* The mark of one's own block becomes `value`; `bytes` are counted as sent to each of n ranks. */
-void rws_comm_post(rws_comm *c, rws_mark *mark, unsigned value, size_t bytes, int n);
+void rws__comm_post(rws_comm *c, rws_mark *mark, unsigned value, size_t bytes, int n);
 
 /* Waits until a mark has come to `value`. Messages by MPI move on meanwhile. */
-rws_status rws_comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws_error *err);
+rws_status rws__comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws_error *err);
 
 /* ---- collective, by the thread that trains
  *
  * These functions ask for no memory and fail only if a rank is gone, so that no rank leaves while others wait. What a
- * caller can fail in between two of them on one rank only, it hands to rws_comm_agree.
+ * caller can fail in between two of them on one rank only, it hands to rws__comm_agree.
  */
 
 /* all[i] becomes `mine` of rank i, `bytes` each. log2 of the ranks rounds of messages for every 4096 bytes. */
-rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err);
+rws_status rws__comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err);
 
 /* The same for parts that differ in size: `all` has bytes start[i] … start[i + 1] - 1 of rank i, and the caller has
  * filled in those of its own rank. `start` has a number more than there are ranks, and is the same on all of them. */
-rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err);
+rws_status rws__comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err);
 
 /* Every rank gets what rank 0, or `root`, has. */
-rws_status rws_comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err);
-rws_status rws_comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err);
+rws_status rws__comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err);
+rws_status rws__comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err);
 
 /* The first rank whose status is not RWS_OK decides for all: the same status and message everywhere, which says which
  * rank it was unless it is rank 0. */
-rws_status rws_comm_agree(rws_comm *c, rws_status status, rws_error *err);
+rws_status rws__comm_agree(rws_comm *c, rws_status status, rws_error *err);
 
 /* What communication has cost this rank since the last call: seconds in which threads waited or handed messages over,
  * added up over threads; bytes and messages sent. */
@@ -123,7 +123,7 @@ typedef struct {
     uint64_t bytes, messages;
 } rws_comm_stats;
 
-rws_comm_stats rws_comm_take_stats(rws_comm *c);
+rws_comm_stats rws__comm_take_stats(rws_comm *c);
 
 /* ---- for share.c and watch.c */
 
@@ -134,32 +134,32 @@ typedef struct {
 } rws_member;
 
 /* By rank. */
-const rws_member *rws_comm_members(const rws_comm *c);
+const rws_member *rws__comm_members(const rws_comm *c);
 
 /* A rank is gone: `how` ends the message. The first call counts. */
-void rws_comm_lost(rws_comm *c, int rank, const char *how);
+void rws__comm_lost(rws_comm *c, int rank, const char *how);
 
 typedef struct rws_comm_guard rws_comm_guard;
 typedef struct rws_comm_watch rws_comm_watch;
 
 /* Starts the guard; to be called by the process that will be rank 0, before MPI is opened. NULL: the system gives none.
  * */
-rws_comm_guard *rws_comm_guard_start(rws_comm *c);
+rws_comm_guard *rws__comm_guard_start(rws_comm *c);
 
 /* Ends a guard that is not needed. NULL is allowed. */
-void rws_comm_guard_drop(rws_comm_guard *g);
+void rws__comm_guard_drop(rws_comm_guard *g);
 
 /* In the guard: c becomes what the guard knows of the ranks. Takes `members`. */
-void rws_comm_become_guard(rws_comm *c, int size, rws_member *members);
+void rws__comm_become_guard(rws_comm *c, int size, rws_member *members);
 
 /* Starts the thread that hears from the guard; collective, and takes the guard of rank 0. Where a rank cannot connect
  * to the guard, the watch is NULL everywhere and only MPI notices a rank that is gone. */
-rws_status rws_comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err);
+rws_status rws__comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err);
 
 /* Tells the guard of a rank that is gone; false: there is no guard. */
-bool rws_comm_watch_tell(rws_comm_watch *w, int rank);
+bool rws__comm_watch_tell(rws_comm_watch *w, int rank);
 
 /* Says goodbye and ends the thread and, on rank 0, the guard. NULL is allowed. */
-void rws_comm_watch_stop(rws_comm_watch *w);
+void rws__comm_watch_stop(rws_comm_watch *w);
 
 #endif

@@ -13,10 +13,10 @@ struct rws_comm {
     void                *library;
     int                  rank, size;
     rws_member          *members;
-    char *gathered;    /* RWS_COMM_PIECE bytes for each rank, into which gathers receive */
-    bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
-    pthread_mutex_t      lock;    /* around the carrier, and for: */
-    int                 *others;  /* by ticket: the rank at the other end */
+    char                *gathered; /* RWS_COMM_PIECE bytes for each rank, into which gathers receive */
+    bool                 crowded;  /* more ranks than cores on this machine: waiting threads yield at once */
+    pthread_mutex_t      lock;     /* around the carrier, and for: */
+    int                 *others;   /* by ticket: the rank at the other end */
     int                  n_others;
     rws_comm_watch      *watch;
     bool                 guards; /* this process is the guard, and no rank */
@@ -27,6 +27,6 @@ struct rws_comm {
 
 /* Bruck's gather: `blocks` has room for a block of each rank and begins with this rank's own. In the end block i is that of
  * the rank i further. */
-rws_status rws_comm_collect(rws_comm *c, char *blocks, size_t bytes, rws_error *err);
+rws_status rws__comm_collect(rws_comm *c, char *blocks, size_t bytes, rws_error *err);
 
 #endif

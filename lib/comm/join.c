@@ -14,19 +14,19 @@
 
 static rws_comm *world;
 
-rws_comm *rws_comm_world(void)
+rws_comm *rws__comm_world(void)
 {
     return world && world->size > 1 ? world : NULL;
 }
 
 int rws_rank(void)
 {
-    return rws_comm_rank(world);
+    return rws__comm_rank(world);
 }
 
 int rws_n_ranks(void)
 {
-    return rws_comm_size(world);
+    return rws__comm_size(world);
 }
 
 int rws_rank_lost(void)
@@ -57,7 +57,7 @@ static long number_of(const char *variable)
     return text ? strtol(text, NULL, 10) : 0;
 }
 
-int rws_comm_started(void)
+int rws__comm_started(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
@@ -65,7 +65,7 @@ int rws_comm_started(void)
     return 0;
 }
 
-int rws_comm_started_as(void)
+int rws__comm_started_as(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
@@ -73,7 +73,7 @@ int rws_comm_started_as(void)
     return 0;
 }
 
-void rws_comm_forget_start(void)
+void rws__comm_forget_start(void)
 {
     for (int i = 0; i < KINDS; i++)
         for (int k = 0; k < 4 && kinds[i].variables[k]; k++) unsetenv(kinds[i].variables[k]);
@@ -123,7 +123,7 @@ static rws_status find_carrier(rws_comm *c, bool *found, rws_error *err)
 {
     bool started = false;
     *found = false;
-    if (rws_comm_started() == 1) return RWS_OK; /* and children of this process may not be ranks */
+    if (rws__comm_started() == 1) return RWS_OK; /* and children of this process may not be ranks */
     for (int i = 0; i < KINDS && !*found; i++) {
         if (!started_by(i)) continue;
         started = true;
@@ -143,7 +143,7 @@ static rws_status find_carrier(rws_comm *c, bool *found, rws_error *err)
     return RWS_OK;
 }
 
-/* Where the block of a rank is after rws_comm_collect. */
+/* Where the block of a rank is after rws__comm_collect. */
 static int place_of(const rws_comm *c, int rank)
 {
     return (rank - c->rank + c->size) % c->size;
@@ -156,7 +156,7 @@ static rws_status compare_versions(rws_comm *c, rws_error *err)
     char all[c->size][VERSION_SIZE];
     memset(all, 0, (size_t)c->size * VERSION_SIZE);
     strcpy(all[0], RWS_VERSION_STRING);
-    RWS_TRY(rws_comm_collect(c, all[0], VERSION_SIZE, err));
+    RWS_TRY(rws__comm_collect(c, all[0], VERSION_SIZE, err));
     const char *first = all[place_of(c, 0)];
     for (int i = 1; i < c->size; i++)
         if (memcmp(all[place_of(c, i)], first, VERSION_SIZE) != 0)
@@ -174,7 +174,7 @@ static rws_status make_memory(rws_comm *c, rws_error *err)
     c->members = calloc((size_t)c->size, sizeof *c->members);
     c->gathered = calloc((size_t)c->size, RWS_COMM_PIECE);
     lacks[0] = !c->members || !c->gathered;
-    RWS_TRY(rws_comm_collect(c, (char *)lacks, sizeof *lacks, err));
+    RWS_TRY(rws__comm_collect(c, (char *)lacks, sizeof *lacks, err));
     for (int i = 0; i < c->size; i++)
         if (lacks[place_of(c, i)]) return rws_fail(err, RWS_NO_MEMORY, "Rank %d has no memory for the ranks.", i);
     return RWS_OK;
@@ -186,7 +186,7 @@ static rws_status introduce(rws_comm *c, rws_error *err)
     rws_member me = {.pid = (int)getpid()};
     gethostname(me.host, sizeof me.host - 1);
     for (int i = 0; i < c->size; i++) c->members[i].host[0] = '?';
-    RWS_TRY(rws_comm_gather(c, &me, sizeof me, c->members, err));
+    RWS_TRY(rws__comm_gather(c, &me, sizeof me, c->members, err));
     int here = 0;
     for (int i = 0; i < c->size; i++) here += strcmp(c->members[i].host, me.host) == 0;
     c->crowded = here > sysconf(_SC_NPROCESSORS_ONLN);
@@ -208,16 +208,16 @@ static rws_status open_world(rws_comm *c, rws_error *err)
     char why[128] = "";
     RWS_TRY(find_carrier(c, &found, err));
     if (!found) return RWS_OK;
-    rws_comm_guard  *guard = rws_comm_started_as() == 0 ? rws_comm_guard_start(c) : NULL;
+    rws_comm_guard  *guard = rws__comm_started_as() == 0 ? rws__comm_guard_start(c) : NULL;
     const rws_status status =
         c->carrier->open(&c->rank, &c->size, why, sizeof why)
             ? meet(c, err)
             : rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
     if (status != RWS_OK || c->size == 1 || c->rank != 0) {
-        rws_comm_guard_drop(guard);
+        rws__comm_guard_drop(guard);
         guard = NULL;
     }
-    return status == RWS_OK && c->size > 1 ? rws_comm_watch_start(c, guard, &c->watch, err) : status;
+    return status == RWS_OK && c->size > 1 ? rws__comm_watch_start(c, guard, &c->watch, err) : status;
 }
 
 rws_status rws_ranks_open(rws_error *err)
@@ -243,8 +243,8 @@ void rws_ranks_close(void)
     rws_error ignored;
     int       word = 0, words[c->size];
     /* Messages of a job that is over are under way for ever: MPI is left as it is. */
-    const bool whole = c->size == 1 || rws_comm_gather(c, &word, sizeof word, words, &ignored) == RWS_OK;
-    rws_comm_watch_stop(c->watch);
+    const bool whole = c->size == 1 || rws__comm_gather(c, &word, sizeof word, words, &ignored) == RWS_OK;
+    rws__comm_watch_stop(c->watch);
     if (c->carrier && whole) c->carrier->close();
     free(c->members);
     free(c->gathered);

@@ -69,19 +69,19 @@ static void unmap(rws_shared *s, int rank)
 /* Whether two ranks give the same name of their machine. */
 static bool are_near(const rws_comm *c, int one, int other)
 {
-    const rws_member *m = rws_comm_members(c);
+    const rws_member *m = rws__comm_members(c);
     return strcmp(m[one].host, m[other].host) == 0;
 }
 
 /* Maps the blocks of the other ranks of this machine; true if all of them can be seen. */
 static bool map_others(const rws_comm *c, const offer *offers, rws_shared *s)
 {
-    const int rank = rws_comm_rank(c);
+    const int rank = rws__comm_rank(c);
     bool      all = offers[rank].file >= 0;
-    for (int i = 0; i < rws_comm_size(c) && all; i++) {
+    for (int i = 0; i < rws__comm_size(c) && all; i++) {
         s->bytes[i] = offers[i].bytes;
         if (i == rank || !are_near(c, i, rank)) continue;
-        char *base = map_other(&offers[i], rws_comm_members(c)[i].pid);
+        char *base = map_other(&offers[i], rws__comm_members(c)[i].pid);
         all = base != NULL;
         if (base) s->of[i] = base + HEAD;
     }
@@ -91,19 +91,19 @@ static bool map_others(const rws_comm *c, const offer *offers, rws_shared *s)
 /* The ranks of a machine share if each of them sees all others. */
 static rws_status share_or_not(rws_comm *c, offer *mine, offer *offers, int *seen, rws_shared *s, rws_error *err)
 {
-    const int rank = rws_comm_rank(c), R = rws_comm_size(c);
-    RWS_TRY(rws_comm_gather(c, mine, sizeof *mine, offers, err));
+    const int rank = rws__comm_rank(c), R = rws__comm_size(c);
+    RWS_TRY(rws__comm_gather(c, mine, sizeof *mine, offers, err));
     int all = map_others(c, offers, s);
-    RWS_TRY(rws_comm_gather(c, &all, sizeof all, seen, err));
+    RWS_TRY(rws__comm_gather(c, &all, sizeof all, seen, err));
     for (int i = 0; i < R; i++) all &= seen[i] || !are_near(c, i, rank);
     for (int i = 0; i < R && !all; i++)
         if (i != rank) unmap(s, i);
     return RWS_OK;
 }
 
-rws_status rws_comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err)
+rws_status rws__comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err)
 {
-    const int rank = rws_comm_rank(c), R = rws_comm_size(c);
+    const int rank = rws__comm_rank(c), R = rws__comm_size(c);
     offer     mine = {.bytes = bytes + HEAD}, *offers = malloc((size_t)R * sizeof *offers);
     int      *seen = malloc((size_t)R * sizeof *seen);
     char     *base = make_own(&mine);
@@ -115,7 +115,7 @@ rws_status rws_comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error 
     } else if (base) {
         munmap(base, mine.bytes);
     }
-    rws_status status = rws_comm_agree(c, memory ? RWS_OK : rws_no_memory(err, "messages between ranks"), err);
+    rws_status status = rws__comm_agree(c, memory ? RWS_OK : rws_no_memory(err, "messages between ranks"), err);
     if (status == RWS_OK) status = share_or_not(c, &mine, offers, seen, out, err);
     if (mine.file >= 0) close(mine.file);
     free(offers);
@@ -123,9 +123,9 @@ rws_status rws_comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error 
     return status;
 }
 
-void rws_comm_unshare(const rws_comm *c, rws_shared *s)
+void rws__comm_unshare(const rws_comm *c, rws_shared *s)
 {
-    for (int i = 0; i < rws_comm_size(c) && s->of && s->bytes; i++) unmap(s, i);
+    for (int i = 0; i < rws__comm_size(c) && s->of && s->bytes; i++) unmap(s, i);
     free(s->of);
     free(s->bytes);
     *s = (rws_shared){0};

@@ -183,7 +183,7 @@ static bool hear(line *l, int *gone)
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return true;
         if (n <= 0) return false;
-        l->heard = rws_clock_now();
+        l->heard = rws__clock_now();
         for (ssize_t i = 0; i < n; i++) {
             if (l->n_said == 0 && bytes[i] == GOODBYE) l->goodbye = true;
             if (l->n_said == 0 && bytes[i] != GONE) continue;
@@ -213,8 +213,8 @@ static void lose(guard *g, int rank, const char *how)
 {
     if (g->lost >= 0 || rank < 0 || rank >= g->n) return;
     g->lost = rank;
-    g->lost_at = rws_clock_now();
-    rws_comm_lost(g->comm, rank, how);
+    g->lost_at = rws__clock_now();
+    rws__comm_lost(g->comm, rank, how);
     for (int i = 0; i < g->n; i++) say_gone(&g->lines[i], rank);
 }
 
@@ -251,7 +251,7 @@ static int n_connected(const guard *g)
 static void stand_guard(guard *g)
 {
     struct epoll_event events[64];
-    double             last = rws_clock_now(), beat = 0;
+    double             last = rws__clock_now(), beat = 0;
     for (int i = 0; i < g->n; i++) {
         struct epoll_event e = {.events = EPOLLRDHUP, .data.u32 = (uint32_t)i};
         g->lines[i].heard = last;
@@ -259,7 +259,7 @@ static void stand_guard(guard *g)
     }
     while (n_connected(g) && (g->lost < 0 || last - g->lost_at < LAST)) {
         const int    n = epoll_wait(g->ends, events, 64, TICK);
-        const double now = rws_clock_now();
+        const double now = rws__clock_now();
         for (int i = 0; i < n; i++)
             if (g->lines[events[i].data.u32].socket >= 0) listen_to(g, &g->lines[events[i].data.u32]);
         if (n == 64) continue; /* there may be more, which have ended before anything below */
@@ -276,9 +276,9 @@ static void stand_guard(guard *g)
 /* Takes in the other ranks as they come; false: not all do. */
 static bool accept_all(guard *g, int listening, const invitation *i)
 {
-    const double since = rws_clock_now();
+    const double since = rws__clock_now();
     int          missing = g->n - 1;
-    while (missing > 0 && rws_clock_now() - since < MAX_CONNECT_SECONDS) {
+    while (missing > 0 && rws__clock_now() - since < MAX_CONNECT_SECONDS) {
         struct pollfd polls[2] = {{.fd = listening, .events = POLLIN}, {.fd = g->lines[0].socket, .events = POLLIN}};
         poll(polls, 2, TICK);
         if (polls[1].revents) return false; /* rank 0 says nothing until all are there: it has ended */
@@ -365,7 +365,7 @@ static _Noreturn void be_guard(rws_comm *c, int socket, int listening, const inv
     rws_member *members = calloc((size_t)g.n, sizeof *members);
     g.lines = calloc((size_t)g.n, sizeof *g.lines);
     if (!members || !g.lines || !read_all(socket, members, (size_t)g.n * sizeof *members)) _exit(1);
-    rws_comm_become_guard(c, g.n, members);
+    rws__comm_become_guard(c, g.n, members);
     for (int k = 0; k < g.n; k++) g.lines[k] = (line){.socket = k ? -1 : socket, .rank = k};
     g.ends = epoll_create1(EPOLL_CLOEXEC);
     if (!accept_all(&g, listening, i) || g.ends < 0) _exit(1);
@@ -375,7 +375,7 @@ static _Noreturn void be_guard(rws_comm *c, int socket, int listening, const inv
     _exit(0);
 }
 
-rws_comm_guard *rws_comm_guard_start(rws_comm *c)
+rws_comm_guard *rws__comm_guard_start(rws_comm *c)
 {
     rws_comm_guard *g = calloc(1, sizeof *g);
     int             ends[2] = {-1, -1};
@@ -396,7 +396,7 @@ rws_comm_guard *rws_comm_guard_start(rws_comm *c)
     return NULL;
 }
 
-void rws_comm_guard_drop(rws_comm_guard *g)
+void rws__comm_guard_drop(rws_comm_guard *g)
 {
     if (!g) return;
     close(g->socket);
@@ -412,23 +412,23 @@ static void *listen_to_guard(void *context)
     rws_comm_watch *w = context;
     char            begin;
     if (TEMP_FAILURE_RETRY(read(w->wake[0], &begin, 1)) != 1) return NULL;
-    double last = rws_clock_now(), beat = 0;
+    double last = rws__clock_now(), beat = 0;
     w->guard.heard = last;
     while (!w->stop) {
         struct pollfd polls[2] = {{.fd = w->guard.socket, .events = POLLIN}, {.fd = w->wake[0], .events = POLLIN}};
         poll(polls, 2, TICK);
-        const double now = rws_clock_now();
+        const double now = rws__clock_now();
         if (now - last > PAUSE) w->guard.heard = now; /* this process was suspended, and the guard may have been */
         last = now;
         if (w->guard.socket < 0) continue;
         int        gone = -1;
         const bool lives = hear(&w->guard, &gone);
-        if (gone >= 0 && gone < rws_comm_size(w->comm)) rws_comm_lost(w->comm, gone, "is gone");
+        if (gone >= 0 && gone < rws__comm_size(w->comm)) rws__comm_lost(w->comm, gone, "is gone");
         if (!lives || now - w->guard.heard > SILENCE) {
             hang_up(&w->guard);
-            rws_comm_lost(w->comm, 0,
-                          lives ? "has not been heard of for 5 seconds"
-                                : "or the guard beside it, which watches over the ranks, has ended unexpectedly");
+            rws__comm_lost(w->comm, 0,
+                           lives ? "has not been heard of for 5 seconds"
+                                 : "or the guard beside it, which watches over the ranks, has ended unexpectedly");
         }
         if (now - beat < BEAT) continue;
         beat = now;
@@ -437,7 +437,7 @@ static void *listen_to_guard(void *context)
     return NULL;
 }
 
-bool rws_comm_watch_tell(rws_comm_watch *w, int rank)
+bool rws__comm_watch_tell(rws_comm_watch *w, int rank)
 {
     if (!w || w->guard.socket < 0) return false;
     say_gone(&w->guard, rank);
@@ -447,10 +447,10 @@ bool rws_comm_watch_tell(rws_comm_watch *w, int rank)
 /* Rank 0 tells the guard who the ranks are. */
 static bool introduce_all(const rws_comm *c, const rws_comm_guard *g)
 {
-    const int    n = rws_comm_size(c);
+    const int    n = rws__comm_size(c);
     const size_t bytes = (size_t)n * sizeof(rws_member);
     return g && send(g->socket, &n, sizeof n, MSG_NOSIGNAL) == sizeof n &&
-           send(g->socket, rws_comm_members(c), bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+           send(g->socket, rws__comm_members(c), bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
 /* Wakes the thread, which begins, or ends if it is to stop. */
@@ -488,27 +488,27 @@ static rws_comm_watch *watch_new(rws_comm *c)
     return w;
 }
 
-rws_status rws_comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err)
+rws_status rws__comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err)
 {
-    const int       rank = rws_comm_rank(c), R = rws_comm_size(c);
+    const int       rank = rws__comm_rank(c), R = rws__comm_size(c);
     rws_comm_watch *w = watch_new(c);
     invitation      i = {0};
     int             all[R], mine;
     *out = NULL;
     if (w && rank == 0 && introduce_all(c, g)) i = g->invitation;
-    rws_status status = rws_comm_broadcast(c, &i, sizeof i, err);
+    rws_status status = rws__comm_broadcast(c, &i, sizeof i, err);
     if (w && rank == 0 && g) {
         w->guard.socket = g->socket;
         w->process = g->process;
         free(g);
     } else {
-        rws_comm_guard_drop(g);
+        rws__comm_guard_drop(g);
         if (w && status == RWS_OK && i.listens) w->guard.socket = connect_to(&i, rank);
     }
     /* A rank that lacks anything for the watch says so here, and then no rank watches. */
     mine = w && w->guard.socket >= 0;
     if (mine) mine = w->begun = pthread_create(&w->thread, NULL, listen_to_guard, w) == 0;
-    if (status == RWS_OK) status = rws_comm_gather(c, &mine, sizeof mine, all, err);
+    if (status == RWS_OK) status = rws__comm_gather(c, &mine, sizeof mine, all, err);
     for (int k = 0; k < R && mine && status == RWS_OK; k++) mine &= all[k];
     if (status != RWS_OK || !mine) {
         watch_free(w);
@@ -520,7 +520,7 @@ rws_status rws_comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch *
     return RWS_OK;
 }
 
-void rws_comm_watch_stop(rws_comm_watch *w)
+void rws__comm_watch_stop(rws_comm_watch *w)
 {
     if (!w) return;
     /* What is said first: after it, the end of the connection is no news. */

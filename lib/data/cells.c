@@ -21,11 +21,11 @@ static rws_status check_kind(const uint8_t *bytes, size_t size, const char *name
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (size >= kinds[i].length && memcmp(bytes, kinds[i].magic, kinds[i].length) == 0)
-            return rws_refuse(err, name, 0, "%s", kinds[i].what);
+            return rws__refuse(err, name, 0, "%s", kinds[i].what);
     return RWS_OK;
 }
 
-rws_status rws_cells_init(rws_cells *c, const uint8_t *bytes, size_t size, const char *name, rws_error *err)
+rws_status rws__cells_init(rws_cells *c, const uint8_t *bytes, size_t size, const char *name, rws_error *err)
 {
     *c = (rws_cells){.line = 1, .name = name, .err = err};
     RWS_TRY(check_kind(bytes, size, name, err));
@@ -56,7 +56,7 @@ static void skip_line_end(rws_cells *c)
 static bool skip_quoted(rws_cells *c)
 {
     for (c->at++; c->at < c->end; c->at++) {
-        if (rws_cells_is_line_end(*c->at)) {
+        if (rws__cells_is_line_end(*c->at)) {
             c->line += *c->at == '\n' || c->at + 1 == c->end || c->at[1] != '\n';
         } else if (*c->at == '"') {
             if (c->at + 1 == c->end || c->at[1] != '"') {
@@ -74,7 +74,7 @@ static bool skip_quoted(rws_cells *c)
 static char find_separator(rws_cells c)
 {
     bool tab = false, semicolon = false;
-    while (c.at < c.end && !rws_cells_is_line_end(*c.at)) {
+    while (c.at < c.end && !rws__cells_is_line_end(*c.at)) {
         if (*c.at == '"') {
             if (!skip_quoted(&c)) break;
             continue;
@@ -86,14 +86,14 @@ static char find_separator(rws_cells c)
     return tab ? '\t' : semicolon ? ';' : ',';
 }
 
-bool rws_cells_find_line(rws_cells *c)
+bool rws__cells_find_line(rws_cells *c)
 {
     while (c->at < c->end) {
         const char *begin = c->at;
         skip_blanks(c);
         if (c->at < c->end && *c->at == '#')
-            while (c->at < c->end && !rws_cells_is_line_end(*c->at)) c->at++;
-        else if (c->at < c->end && !rws_cells_is_line_end(*c->at)) {
+            while (c->at < c->end && !rws__cells_is_line_end(*c->at)) c->at++;
+        else if (c->at < c->end && !rws__cells_is_line_end(*c->at)) {
             c->at = begin;
             if (!c->separator) c->separator = find_separator(*c);
             return true;
@@ -103,32 +103,32 @@ bool rws_cells_find_line(rws_cells *c)
     return false;
 }
 
-rws_status rws_cells_read(rws_cells *c, int column, rws_cell *out)
+rws_status rws__cells_read(rws_cells *c, int column, rws_cell *out)
 {
     const int line = c->line;
     skip_blanks(c);
     *out = (rws_cell){.text = c->at, .quoted = c->at < c->end && *c->at == '"'};
     if (out->quoted) {
         if (!skip_quoted(c))
-            return rws_refuse(c->err, c->name, line, "column %d has no closing quotation mark.", column);
+            return rws__refuse(c->err, c->name, line, "column %d has no closing quotation mark.", column);
         out->text++;
         out->length = (size_t)(c->at - 1 - out->text);
         skip_blanks(c);
-        if (c->at < c->end && *c->at != c->separator && !rws_cells_is_line_end(*c->at))
-            return rws_refuse(c->err, c->name, c->line, "column %d has text behind its closing quotation mark.",
-                              column);
+        if (c->at < c->end && *c->at != c->separator && !rws__cells_is_line_end(*c->at))
+            return rws__refuse(c->err, c->name, c->line, "column %d has text behind its closing quotation mark.",
+                               column);
     } else {
-        while (c->at < c->end && *c->at != c->separator && !rws_cells_is_line_end(*c->at)) c->at++;
+        while (c->at < c->end && *c->at != c->separator && !rws__cells_is_line_end(*c->at)) c->at++;
         out->length = (size_t)(c->at - out->text);
         while (out->length && is_blank(c, out->text[out->length - 1])) out->length--;
     }
-    out->last = c->at == c->end || rws_cells_is_line_end(*c->at);
+    out->last = c->at == c->end || rws__cells_is_line_end(*c->at);
     if (out->last) skip_line_end(c);
     else c->at++;
     return RWS_OK;
 }
 
-char *rws_cell_copy(const rws_cell *cell, char *to)
+char *rws__cell_copy(const rws_cell *cell, char *to)
 {
     for (size_t i = 0; i < cell->length; i++) {
         *to++ = cell->text[i];

@@ -39,22 +39,22 @@ typedef struct {
 
 /* Cells of `size` bytes, which are borrowed like the name, before the first line. RWS_BAD_INPUT with a message if the
  * first bytes are those of something that is not UTF-8 text. */
-rws_status rws_cells_init(rws_cells *c, const uint8_t *bytes, size_t size, const char *name, rws_error *err)
+rws_status rws__cells_init(rws_cells *c, const uint8_t *bytes, size_t size, const char *name, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Moves to the next line with cells; false at the end of the text. The first call chooses the separator. */
-bool rws_cells_find_line(rws_cells *c);
+bool rws__cells_find_line(rws_cells *c);
 
 /* Reads cell number `column` (from 1) of a line, and the separator or the end of the line behind it. RWS_BAD_INPUT if
  * its quotation marks are wrong. */
-rws_status rws_cells_read(rws_cells *c, int column, rws_cell *out) __attribute__((warn_unused_result));
+rws_status rws__cells_read(rws_cells *c, int column, rws_cell *out) __attribute__((warn_unused_result));
 
 /* Writes the text of a cell, with a zero byte at its end and without doubled quotation marks, into `to`, which has
  * space for length + 1 bytes. Returns the place behind the zero byte. */
-char *rws_cell_copy(const rws_cell *cell, char *to);
+char *rws__cell_copy(const rws_cell *cell, char *to);
 
 /* Whether the byte ends a line. */
-static inline bool rws_cells_is_line_end(char c)
+static inline bool rws__cells_is_line_end(char c)
 {
     return c == '\n' || c == '\r';
 }

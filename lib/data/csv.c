@@ -119,8 +119,8 @@ static rws_status measure_line(rws_cells c, int *n_cells, int *n_numbers, size_t
     *n_bytes = 0;
     while (!cell.last) {
         float x;
-        if (*n_cells == INT_MAX) return rws_refuse(c.err, c.name, c.line, "it has too many columns.");
-        RWS_TRY(rws_cells_read(&c, ++*n_cells, &cell));
+        if (*n_cells == INT_MAX) return rws__refuse(c.err, c.name, c.line, "it has too many columns.");
+        RWS_TRY(rws__cells_read(&c, ++*n_cells, &cell));
         *n_numbers += read_number(cell.text, cell.length, &x) == RWS_CELL_FINE;
         *n_bytes += cell.length + 1;
     }
@@ -135,9 +135,9 @@ static rws_status read_names(rws_cells *c, rws_sheet *s, size_t n_bytes)
     char *to = (char *)(s->names + s->n_columns);
     for (int i = 0; i < s->n_columns; i++) {
         rws_cell cell;
-        RWS_TRY(rws_cells_read(c, i + 1, &cell));
+        RWS_TRY(rws__cells_read(c, i + 1, &cell));
         s->names[i] = to;
-        to = rws_cell_copy(&cell, to);
+        to = rws__cell_copy(&cell, to);
     }
     return RWS_OK;
 }
@@ -145,8 +145,8 @@ static rws_status read_names(rws_cells *c, rws_sheet *s, size_t n_bytes)
 /* Ids are compared as text: "1" and "1.0" are two. */
 static rws_status number_id(reader *r, const rws_cell *id, int line, rws_sheet *s)
 {
-    if (id->length == 0) return rws_sheet_refuse_cell(s, line, r->id, r->cells.name, "the id is empty.", r->cells.err);
-    s->ids[s->n_rows] = rws_ids_number(r->ids, id->text, id->length);
+    if (id->length == 0) return rws__sheet_refuse_cell(s, line, r->id, r->cells.name, "the id is empty.", r->cells.err);
+    s->ids[s->n_rows] = rws__ids_number(r->ids, id->text, id->length);
     s->lines[s->n_rows] = line;
     return s->ids[s->n_rows] < 0 ? rws_no_memory(r->cells.err, "the ids of a table") : RWS_OK;
 }
@@ -163,21 +163,21 @@ static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s
     while (!c.last) {
         const int here = r->cells.line;
         if (n == s->n_columns)
-            return rws_refuse(r->cells.err, r->cells.name, line, "it has more than the %d columns of line %d.", n,
-                              first);
-        RWS_TRY(rws_cells_read(&r->cells, n + 1, &c));
+            return rws__refuse(r->cells.err, r->cells.name, line, "it has more than the %d columns of line %d.", n,
+                               first);
+        RWS_TRY(rws__cells_read(&r->cells, n + 1, &c));
         const rws_cell_flaw what = read_number(c.text, c.length, &row[n]);
         if (what != RWS_CELL_FINE && skip_missing && is_missing(&c)) missing = true;
-        else if (what != RWS_CELL_FINE) rws_sheet_note(s, n, what, here, c.text, c.length);
+        else if (what != RWS_CELL_FINE) rws__sheet_note(s, n, what, here, c.text, c.length);
         if (n == r->id) id = c;
         n++;
     }
     if (n < s->n_columns)
-        return rws_refuse(r->cells.err, r->cells.name, line, "it has %d column%s, and line %d has %d.", n,
-                          n == 1 ? "" : "s", first, s->n_columns);
+        return rws__refuse(r->cells.err, r->cells.name, line, "it has %d column%s, and line %d has %d.", n,
+                           n == 1 ? "" : "s", first, s->n_columns);
     if (s->numbers) {
         int number = r->n++;
-        if (r->id >= 0 && id.length && (number = rws_ids_number(r->all, id.text, id.length)) < 0)
+        if (r->id >= 0 && id.length && (number = rws__ids_number(r->all, id.text, id.length)) < 0)
             return rws_no_memory(r->cells.err, "the ids of a table");
         s->numbers[s->n_rows] = number;
     }
@@ -193,9 +193,9 @@ static rws_status make_room(const reader *r, bool skip_missing, rws_sheet *s)
 {
     const rws_cells *c = &r->cells;
     size_t           n_lines = 1, n_values;
-    for (const char *at = c->at; at < c->end; at++) n_lines += rws_cells_is_line_end(*at);
+    for (const char *at = c->at; at < c->end; at++) n_lines += rws__cells_is_line_end(*at);
     if (n_lines > INT_MAX - (size_t)r->cells.line)
-        return rws_refuse(r->cells.err, r->cells.name, 0, "has more than %d lines.", INT_MAX);
+        return rws__refuse(r->cells.err, r->cells.name, 0, "has more than %d lines.", INT_MAX);
     if (__builtin_mul_overflow(n_lines, (size_t)s->n_columns, &n_values) || n_values > (size_t)(c->end - c->at) + 1)
         n_values = (size_t)(c->end - c->at) + 1;
     /* A line that turns out too long is refused within its first surplus cell, so that one row may be begun behind all
@@ -215,9 +215,9 @@ static rws_status make_room(const reader *r, bool skip_missing, rws_sheet *s)
 static rws_status find_id(reader *r, const char *id, const rws_sheet *s)
 {
     if (!id) return RWS_OK;
-    const rws_column_finding found = rws_sheet_find_column(s, id, strlen(id), &r->id);
+    const rws_column_finding found = rws__sheet_find_column(s, id, strlen(id), &r->id);
     if (found != RWS_COLUMN_FOUND)
-        return rws_sheet_refuse_column(s, r->cells.name, found, id, strlen(id), r->cells.err);
+        return rws__sheet_refuse_column(s, r->cells.name, found, id, strlen(id), r->cells.err);
     return RWS_OK;
 }
 
@@ -225,15 +225,15 @@ static rws_status read_sheet(reader *r, rws_header header, bool skip_missing, co
 {
     int    n_numbers;
     size_t n_bytes;
-    if (!rws_cells_find_line(&r->cells)) return rws_refuse(r->cells.err, r->cells.name, 0, "has no rows.");
+    if (!rws__cells_find_line(&r->cells)) return rws__refuse(r->cells.err, r->cells.name, 0, "has no rows.");
     const int first = r->cells.line;
     RWS_TRY(measure_line(r->cells, &s->n_columns, &n_numbers, &n_bytes));
     if (header == RWS_HEADER_GIVEN || (header == RWS_HEADER_GUESSED && n_numbers == 0))
         RWS_TRY(read_names(&r->cells, s, n_bytes));
     RWS_TRY(find_id(r, id, s));
     RWS_TRY(make_room(r, skip_missing, s));
-    while (rws_cells_find_line(&r->cells)) RWS_TRY(read_row(r, first, skip_missing, s));
-    if (s->n_rows == 0) return rws_refuse(r->cells.err, r->cells.name, 0, "has no rows.");
+    while (rws__cells_find_line(&r->cells)) RWS_TRY(read_row(r, first, skip_missing, s));
+    if (s->n_rows == 0) return rws__refuse(r->cells.err, r->cells.name, 0, "has no rows.");
     /* Gives unused memory back; if realloc fails, the larger block stays. */
     float *values = realloc(s->values, (size_t)s->n_rows * (size_t)s->n_columns * sizeof *values);
     if (values) s->values = values;
@@ -241,16 +241,16 @@ static rws_status read_sheet(reader *r, rws_header header, bool skip_missing, co
     return RWS_OK;
 }
 
-rws_status rws_csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
-                         const char *id, rws_sheet *out, rws_error *err)
+rws_status rws__csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
+                          const char *id, rws_sheet *out, rws_error *err)
 {
     rws_ids ids = {0}, all = {0};
     reader  r = {.id = -1, .ids = &ids, .all = &all};
     *out = (rws_sheet){0};
-    RWS_TRY(rws_cells_init(&r.cells, bytes, size, name, err));
+    RWS_TRY(rws__cells_init(&r.cells, bytes, size, name, err));
     const rws_status status = read_sheet(&r, header, skip_missing, id, out);
-    rws_ids_release(&ids);
-    rws_ids_release(&all);
-    if (status != RWS_OK) rws_sheet_release(out);
+    rws__ids_release(&ids);
+    rws__ids_release(&all);
+    if (status != RWS_OK) rws__sheet_release(out);
     return status;
 }

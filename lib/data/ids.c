@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_ids_release(rws_ids *ids)
+void rws__ids_release(rws_ids *ids)
 {
     free(ids->list);
     free(ids->table);
@@ -15,7 +15,7 @@ void rws_ids_release(rws_ids *ids)
 /* The high bits are folded into the low ones, which the table uses. */
 static uint64_t hash_of(const char *bytes, size_t length)
 {
-    const uint64_t h = rws_hash(RWS_HASH_BEGIN, bytes, length);
+    const uint64_t h = rws__hash(RWS_HASH_BEGIN, bytes, length);
     return h ^ h >> 32;
 }
 
@@ -40,7 +40,7 @@ static bool grow(rws_ids *ids)
     return true;
 }
 
-int rws_ids_number(rws_ids *ids, const char *bytes, size_t length)
+int rws__ids_number(rws_ids *ids, const char *bytes, size_t length)
 {
     if (2 * (size_t)ids->n >= ids->size && !grow(ids)) return -1;
     const uint64_t hash = hash_of(bytes, length);

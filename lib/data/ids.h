@@ -24,9 +24,9 @@ typedef struct {
     size_t    size;  /* of the table, a power of two, at least 2 n; `list` holds half of it */
 } rws_ids;
 
-void rws_ids_release(rws_ids *ids);
+void rws__ids_release(rws_ids *ids);
 
 /* The number of an id, which is new if it has not come before. -1 without memory. */
-int rws_ids_number(rws_ids *ids, const char *bytes, size_t length);
+int rws__ids_number(rws_ids *ids, const char *bytes, size_t length);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* The document, the caller's to json_decref. NULL with the mistake in *why, or with *starved set: there was no memory.
  * */
-static inline json_t *rws_json_load(const char *text, size_t length, size_t flags, json_error_t *why, bool *starved)
+static inline json_t *rws__json_load(const char *text, size_t length, size_t flags, json_error_t *why, bool *starved)
 {
     const int before = errno;
     errno = 0;
@@ -26,7 +26,7 @@ static inline json_t *rws_json_load(const char *text, size_t length, size_t flag
 }
 
 /* A shallow copy with all keys, NULL without memory: json_copy leaves out keys for which there is none. */
-static inline json_t *rws_json_copy(const json_t *object)
+static inline json_t *rws__json_copy(const json_t *object)
 {
     json_t *copy = json_copy((json_t *)object);
     if (json_object_size(copy) == json_object_size(object)) return copy;

@@ -15,7 +15,7 @@
 #define MAGIC "\x93NUMPY"
 enum { MAGIC_BYTES = 6, MAX_DIMS = 32, MAX_TEXT = 40 };
 
-bool rws_npy_is(const uint8_t *bytes, size_t size)
+bool rws__npy_is(const uint8_t *bytes, size_t size)
 {
     return size >= MAGIC_BYTES && memcmp(bytes, MAGIC, MAGIC_BYTES) == 0;
 }
@@ -110,32 +110,32 @@ static rws_status find_element(const header *h, const char *name, rws_element *e
     const char *d = h->descr;
     const char *found = d[0] && d[1] && d[2] && !d[3] ? d : "   ";
     *e = (rws_element){found[1] == 'b' ? 'u' : found[1], (size_t)(found[2] - '0')};
-    const bool known = rws_element_is_known(*e) && (found[1] != 'b' || e->size == 1);
+    const bool known = rws__element_is_known(*e) && (found[1] != 'b' || e->size == 1);
     if (known && found[0] == '>' && e->size > 1)
-        return rws_refuse(err, name, 0, "is big-endian (%s), and only little-endian arrays are read.", d);
+        return rws__refuse(err, name, 0, "is big-endian (%s), and only little-endian arrays are read.", d);
     if (!known || !(found[0] == '<' || found[0] == '|' || e->size == 1))
-        return rws_refuse(err, name, 0,
-                          "has elements of type \"%s\"; float32, float64, integers and booleans are read.",
-                          rws_quote_short(d).text);
+        return rws__refuse(err, name, 0,
+                           "has elements of type \"%s\"; float32, float64, integers and booleans are read.",
+                           rws__quote_short(d).text);
     return RWS_OK;
 }
 
 static rws_status find_header(const uint8_t *bytes, size_t size, const char *name, header *h, rws_error *err)
 {
-    if (!rws_npy_is(bytes, size)) return rws_refuse(err, name, 0, "is not an NPY file.");
+    if (!rws__npy_is(bytes, size)) return rws__refuse(err, name, 0, "is not an NPY file.");
     const int major = size > MAGIC_BYTES ? bytes[MAGIC_BYTES] : 1, n_length = major == 1 ? 2 : 4;
-    if (major < 1 || major > 3) return rws_refuse(err, name, 0, "is an NPY file of the unknown version %d.", major);
+    if (major < 1 || major > 3) return rws__refuse(err, name, 0, "is an NPY file of the unknown version %d.", major);
     const size_t at = MAGIC_BYTES + 2 + (size_t)n_length;
     size_t       length = 0;
     if (size >= at) memcpy(&length, bytes + MAGIC_BYTES + 2, (size_t)n_length);
-    if (size < at || length > size - at) return rws_refuse(err, name, 0, "is cut short within its header.");
+    if (size < at || length > size - at) return rws__refuse(err, name, 0, "is cut short within its header.");
     *h = (header){.at = (const char *)bytes + at, .end = (const char *)bytes + at + length};
-    if (!take_dict(h)) return rws_refuse(err, name, 0, "has a header that cannot be understood.");
+    if (!take_dict(h)) return rws__refuse(err, name, 0, "has a header that cannot be understood.");
     return RWS_OK;
 }
 
-rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
-                         rws_error *err)
+rws_status rws__npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
+                          rws_error *err)
 {
     header      h;
     rws_element e;
@@ -143,16 +143,16 @@ rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, co
     RWS_TRY(find_header(bytes, size, name, &h, err));
     RWS_TRY(find_element(&h, name, &e, err));
     if (h.n_dims < 1 || h.n_dims > 2)
-        return rws_refuse(err, name, 0, "has an array of %d dimensions; arrays of 1 or 2 are read.", h.n_dims);
+        return rws__refuse(err, name, 0, "has an array of %d dimensions; arrays of 1 or 2 are read.", h.n_dims);
     if (h.fortran && h.n_dims == 2)
-        return rws_refuse(err, name, 0,
-                          "is in Fortran order; save it by numpy.save(file, numpy.ascontiguousarray(x)).");
+        return rws__refuse(err, name, 0,
+                           "is in Fortran order; save it by numpy.save(file, numpy.ascontiguousarray(x)).");
     const size_t rows = h.shape[0], columns = h.n_dims == 2 ? h.shape[1] : 1;
     const size_t left = size - (size_t)((const uint8_t *)h.end - bytes);
     size_t       n_bytes;
     if (__builtin_mul_overflow(rows, columns, &n_bytes) || __builtin_mul_overflow(n_bytes, e.size, &n_bytes) ||
         n_bytes != left)
-        return rws_refuse(err, name, 0, "has %zu bytes of data, which is not what its shape (%zu x %zu) needs.", left,
-                          rows, columns);
-    return rws_sheet_from_array(h.end, e, rows, columns, name, id, out, err);
+        return rws__refuse(err, name, 0, "has %zu bytes of data, which is not what its shape (%zu x %zu) needs.", left,
+                           rows, columns);
+    return rws__sheet_from_array(h.end, e, rows, columns, name, id, out, err);
 }

@@ -34,13 +34,13 @@ static const struct {
 };
 _Static_assert(sizeof dtypes / sizeof *dtypes == RWS_DTYPE_COUNT, "a row for every dtype");
 
-const char *rws_dtype_name(rws_dtype dtype)
+const char *rws__dtype_name(rws_dtype dtype)
 {
     RWS_CHECK((unsigned)dtype < RWS_DTYPE_COUNT);
     return dtypes[dtype].name;
 }
 
-size_t rws_dtype_size(rws_dtype dtype)
+size_t rws__dtype_size(rws_dtype dtype)
 {
     RWS_CHECK((unsigned)dtype < RWS_DTYPE_COUNT);
     return dtypes[dtype].size;
@@ -91,7 +91,7 @@ static int measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_e
         if (__builtin_mul_overflow(n, shape[d], &n)) return 0;
     }
     *n_elements = n;
-    return !__builtin_mul_overflow(n, rws_dtype_size(dtype), n_bytes);
+    return !__builtin_mul_overflow(n, rws__dtype_size(dtype), n_bytes);
 }
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static void place(const rws_tensor_out *tensors, size_t n, placement *places)
     size_t n_placed = 0;
     for (size_t size = 8; size >= 1; size /= 2) {
         for (size_t i = 0; i < n; i++) {
-            if (rws_dtype_size(tensors[i].dtype) == size) places[n_placed++].which = i;
+            if (rws__dtype_size(tensors[i].dtype) == size) places[n_placed++].which = i;
         }
     }
     RWS_CHECK(n_placed == n);
@@ -123,7 +123,7 @@ static void place(const rws_tensor_out *tensors, size_t n, placement *places)
 
 static rws_status no_memory(const char *path, rws_error *err)
 {
-    return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the tensors of \"%s\".", rws_quote(path).text);
+    return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the tensors of \"%s\".", rws__quote(path).text);
 }
 
 /* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}, a new reference; NULL without memory. */
@@ -137,7 +137,7 @@ static json_t *describe_tensor(const rws_tensor_out *t, size_t begin, size_t end
         }
     }
     /* "o" takes over the reference to shape, also on failure. */
-    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", rws_dtype_name(t->dtype), "shape", shape, "data_offsets",
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", rws__dtype_name(t->dtype), "shape", shape, "data_offsets",
                      (json_int_t)begin, (json_int_t)end);
 }
 
@@ -151,10 +151,10 @@ static rws_status describe_tensors(const char *path, const rws_tensor_out *tenso
         const size_t          end = begin + places[i].n_bytes;
         if (!g_utf8_validate(t->name, -1, NULL))
             return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is not UTF-8.",
-                            rws_quote(path).text, rws_quote(t->name).text);
+                            rws__quote(path).text, rws__quote(t->name).text);
         if (strcmp(t->name, METADATA_KEY) == 0 || json_object_get(header, t->name))
             return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.",
-                            rws_quote(path).text, rws_quote(t->name).text);
+                            rws__quote(path).text, rws__quote(t->name).text);
         if (json_object_set_new(header, t->name, describe_tensor(t, begin, end)) != 0) return no_memory(path, err);
         begin = end;
     }
@@ -171,7 +171,7 @@ static rws_status print_header(const char *path, const json_t *header, char **ou
     if (*length > HEADER_MAX)
         return rws_fail(err, RWS_BAD_INPUT,
                         "Cannot write \"%s\": its header would have %zu bytes, and the format allows %zu.",
-                        rws_quote(path).text, *length, HEADER_MAX);
+                        rws__quote(path).text, *length, HEADER_MAX);
     char *text = malloc(*length);
     if (!text) return no_memory(path, err);
     memset(text, ' ', *length);
@@ -187,7 +187,7 @@ static rws_status print_header(const char *path, const json_t *header, char **ou
  * memory. */
 static json_t *add_checksums(json_t *metadata, const rws_tensor_out *tensors, size_t n, const placement *places)
 {
-    json_t *out = rws_json_copy(metadata);
+    json_t *out = rws__json_copy(metadata);
     bool    complete = out && json_object_set_new(out, HEADER_CHECKSUM, json_string("00000000")) == 0;
     for (size_t i = 0; i < n && complete; i++) {
         const rws_tensor_out *t = &tensors[places[i].which];
@@ -228,8 +228,8 @@ static rws_status describe(const char *path, const rws_tensor_out *tensors, size
     return status;
 }
 
-rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
-                                 rws_error *err)
+rws_status rws__safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
+                                  rws_error *err)
 {
     RWS_CHECK(!metadata || json_is_object(metadata));
     char      *header = NULL;
@@ -246,7 +246,7 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
         parts[0] = (rws_piece){&announced, LENGTH_BYTES};
         parts[1] = (rws_piece){header, header_length};
         for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
-        status = rws_file_replace(path, parts, (int)n + 2, err);
+        status = rws__file_replace(path, parts, (int)n + 2, err);
     }
     free(header);
     free(parts);
@@ -295,7 +295,7 @@ __attribute__((format(printf, 4, 5))) static rws_status refuse(const char *file,
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" %s", rws_quote(file).text, rws_quote(name).text,
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" %s", rws__quote(file).text, rws__quote(name).text,
                     reason);
 }
 
@@ -311,7 +311,7 @@ static rws_status read_entry(const char *file, const char *name, const json_t *e
     int d = 0;
     while (d < RWS_DTYPE_COUNT && strcmp(dtype, dtypes[d].name) != 0) d++;
     if (d == RWS_DTYPE_COUNT) {
-        return refuse(file, name, err, "has the dtype \"%.20s\", which is unknown here.", rws_quote(dtype).text);
+        return refuse(file, name, err, "has the dtype \"%.20s\", which is unknown here.", rws__quote(dtype).text);
     }
     s->view.dtype = (rws_dtype)d;
 
@@ -352,7 +352,7 @@ static int compare_places(const void *a_, const void *b_)
 /* Reads the header's JSON, and where the data begin. */
 static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t size, size_t *data_at, rws_error *err)
 {
-    const rws_quoted f = rws_quote(st->file);
+    const rws_quoted f = rws__quote(st->file);
     uint64_t         length;
     if (size < LENGTH_BYTES) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is too short for a safetensors file: it has %zu bytes.", f.text,
@@ -375,16 +375,16 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
 
     json_error_t json_err;
     bool         starved;
-    st->header = rws_json_load(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err, &starved);
+    st->header = rws__json_load(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err, &starved);
     if (starved) return no_memory(st->file, err);
     if (!st->header && json_error_code(&json_err) == json_error_duplicate_key) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a name twice in its header (%s).", f.text,
-                        rws_quote(json_err.text).text);
+                        rws__quote(json_err.text).text);
     }
     if (!json_is_object(st->header)) {
         const char *why = st->header ? "it is an array" : json_err.text;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a safetensors file: its header is not a JSON object (%s).",
-                        f.text, rws_quote(why).text);
+                        f.text, rws__quote(why).text);
     }
     return RWS_OK;
 }
@@ -392,14 +392,14 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
 /* metadata is NULL if the file has none. */
 static rws_status check_metadata(const rws_safetensors *st, json_t *metadata, rws_error *err)
 {
-    const rws_quoted f = rws_quote(st->file);
+    const rws_quoted f = rws__quote(st->file);
     if (metadata && !json_is_object(metadata)) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has metadata that is not a JSON object.", f.text);
     }
     for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
         if (!json_is_string(json_object_iter_value(at))) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has metadata under \"%s\" that is not a string.", f.text,
-                            rws_quote(json_object_iter_key(at)).text);
+                            rws__quote(json_object_iter_key(at)).text);
         }
     }
     return RWS_OK;
@@ -408,7 +408,7 @@ static rws_status check_metadata(const rws_safetensors *st, json_t *metadata, rw
 /* Sorts the tensors by place and checks that each begins where the one before ends, and the last ends with the data. */
 static rws_status check_places(rws_safetensors *st, size_t data_size, rws_error *err)
 {
-    const rws_quoted f = rws_quote(st->file);
+    const rws_quoted f = rws__quote(st->file);
     size_t           at = 0;
     qsort(st->tensors, st->n_tensors, sizeof *st->tensors, compare_places);
     for (size_t i = 0; i < st->n_tensors; i++) {
@@ -416,7 +416,7 @@ static rws_status check_places(rws_safetensors *st, size_t data_size, rws_error 
         if (s->begin != at) {
             return rws_fail(err, RWS_BAD_INPUT,
                             "\"%s\": the tensor \"%s\" begins at byte %zu of the data, which %s at byte %zu.", f.text,
-                            rws_quote(s->view.name).text, s->begin,
+                            rws__quote(s->view.name).text, s->begin,
                             s->begin < at ? "overlaps the one that ends" : "leaves a hole after the one that ends", at);
         }
         at = s->end;
@@ -434,7 +434,7 @@ static rws_status point_to_data(rws_safetensors *st, const char *data, rws_error
     for (size_t i = 0; i < st->n_tensors; i++) {
         stored *s = &st->tensors[i];
         s->view.data = data + s->begin;
-        if ((uintptr_t)s->view.data % rws_dtype_size(s->view.dtype) == 0) continue;
+        if ((uintptr_t)s->view.data % rws__dtype_size(s->view.dtype) == 0) continue;
         const size_t n_bytes = s->end - s->begin;
         s->view.data = s->copy = malloc(n_bytes + 1);
         if (!s->copy) return no_memory(st->file, err);
@@ -463,53 +463,54 @@ static rws_status read_bytes(rws_safetensors *st, const char *bytes, size_t size
     return point_to_data(st, bytes + data_at, err);
 }
 
-rws_status rws_safetensors_parse(const void *data, size_t size, const char *name, rws_safetensors **out, rws_error *err)
+rws_status rws__safetensors_parse(const void *data, size_t size, const char *name, rws_safetensors **out,
+                                  rws_error *err)
 {
     rws_safetensors *st = calloc(1, sizeof *st);
     if (st) st->file = strdup(name);
     const rws_status status = st && st->file ? read_bytes(st, data, size, err) : no_memory(name, err);
     *out = status == RWS_OK ? st : NULL;
-    if (status != RWS_OK) rws_safetensors_close(st);
+    if (status != RWS_OK) rws__safetensors_close(st);
     return status;
 }
 
-rws_status rws_safetensors_open(const char *path, rws_safetensors **out, rws_error *err)
+rws_status rws__safetensors_open(const char *path, rws_safetensors **out, rws_error *err)
 {
     const uint8_t *map;
     size_t         size;
     *out = NULL;
-    RWS_TRY(rws_file_map(path, &map, &size, err));
-    const rws_status status = rws_safetensors_parse(map ? (const void *)map : "", size, path, out, err);
+    RWS_TRY(rws__file_map(path, &map, &size, err));
+    const rws_status status = rws__safetensors_parse(map ? (const void *)map : "", size, path, out, err);
     if (status == RWS_OK) {
         (*out)->map = map;
         (*out)->map_size = size;
-    } else rws_file_unmap(map, size);
+    } else rws__file_unmap(map, size);
     return status;
 }
 
-void rws_safetensors_close(rws_safetensors *st)
+void rws__safetensors_close(rws_safetensors *st)
 {
     if (!st) return;
     for (size_t i = 0; i < st->n_tensors; i++) free(st->tensors[i].copy);
     free(st->tensors);
     json_decref(st->header);
-    if (st->map) rws_file_unmap(st->map, st->map_size);
+    if (st->map) rws__file_unmap(st->map, st->map_size);
     free(st->file);
     free(st);
 }
 
-size_t rws_safetensors_count(const rws_safetensors *st)
+size_t rws__safetensors_count(const rws_safetensors *st)
 {
     return st->n_tensors;
 }
 
-const rws_tensor_in *rws_safetensors_at(const rws_safetensors *st, size_t i)
+const rws_tensor_in *rws__safetensors_at(const rws_safetensors *st, size_t i)
 {
     RWS_CHECK(i < st->n_tensors);
     return &st->tensors[i].view;
 }
 
-const rws_tensor_in *rws_safetensors_find(const rws_safetensors *st, const char *name)
+const rws_tensor_in *rws__safetensors_find(const rws_safetensors *st, const char *name)
 {
     for (size_t i = 0; i < st->n_tensors; i++) {
         if (strcmp(st->tensors[i].view.name, name) == 0) return &st->tensors[i].view;
@@ -534,27 +535,27 @@ static shape_text print_shape(int n_dims, const size_t *shape)
     return out;
 }
 
-rws_status rws_safetensors_expect(const rws_safetensors *st, const char *name, rws_dtype dtype, int n_dims,
-                                  const size_t *shape, const rws_tensor_in **out, rws_error *err)
+rws_status rws__safetensors_expect(const rws_safetensors *st, const char *name, rws_dtype dtype, int n_dims,
+                                   const size_t *shape, const rws_tensor_in **out, rws_error *err)
 {
     RWS_CHECK(n_dims >= 0 && n_dims <= RWS_TENSOR_MAX_DIMS);
-    const rws_tensor_in *t = rws_safetensors_find(st, name);
+    const rws_tensor_in *t = rws__safetensors_find(st, name);
     if (!t) {
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no tensor \"%s\".", rws_quote(st->file).text,
-                        rws_quote(name).text);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no tensor \"%s\".", rws__quote(st->file).text,
+                        rws__quote(name).text);
     }
     int fits = t->dtype == dtype && t->n_dims == n_dims;
     for (int d = 0; d < n_dims && fits; d++) fits = t->shape[d] == shape[d];
     if (!fits) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" is %s %s, but %s %s is needed.",
-                        rws_quote(st->file).text, rws_quote(name).text, rws_dtype_name(t->dtype),
-                        print_shape(t->n_dims, t->shape).text, rws_dtype_name(dtype), print_shape(n_dims, shape).text);
+                        rws__quote(st->file).text, rws__quote(name).text, rws__dtype_name(t->dtype),
+                        print_shape(t->n_dims, t->shape).text, rws__dtype_name(dtype), print_shape(n_dims, shape).text);
     }
     *out = t;
     return RWS_OK;
 }
 
-const char *rws_safetensors_metadata(const rws_safetensors *st, const char *key)
+const char *rws__safetensors_metadata(const rws_safetensors *st, const char *key)
 {
     return json_string_value(json_object_get(json_object_get(st->header, METADATA_KEY), key));
 }
@@ -562,7 +563,7 @@ const char *rws_safetensors_metadata(const rws_safetensors *st, const char *key)
 static rws_status is_damaged(const rws_safetensors *st, const char *part, rws_error *err)
 {
     return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is damaged: %s has other bytes than were written.",
-                    rws_quote(st->file).text, part);
+                    rws__quote(st->file).text, part);
 }
 
 static bool has_checksums(const json_t *metadata)
@@ -574,7 +575,7 @@ static bool has_checksums(const json_t *metadata)
     return json_object_get(metadata, HEADER_CHECKSUM) != NULL;
 }
 
-rws_status rws_safetensors_verify(const rws_safetensors *st, rws_error *err)
+rws_status rws__safetensors_verify(const rws_safetensors *st, rws_error *err)
 {
     const json_t *metadata = json_object_get(st->header, METADATA_KEY);
     if (!has_checksums(metadata)) return RWS_OK;
@@ -590,7 +591,7 @@ rws_status rws_safetensors_verify(const rws_safetensors *st, rws_error *err)
         free(key);
         if (said && strcmp(said, checksum_of(s->view.data, s->end - s->begin).text) == 0) continue;
         char part[RWS_MAX_QUOTED + 32];
-        snprintf(part, sizeof part, "the tensor \"%s\"", rws_quote_short(s->view.name).text);
+        snprintf(part, sizeof part, "the tensor \"%s\"", rws__quote_short(s->view.name).text);
         return is_damaged(st, part, err);
     }
     return RWS_OK;

@@ -39,10 +39,10 @@ typedef enum {
 enum { RWS_TENSOR_MAX_DIMS = 4 };
 
 /* "F32" and so on, static. */
-const char *rws_dtype_name(rws_dtype dtype);
+const char *rws__dtype_name(rws_dtype dtype);
 
 /* Bytes of one element. */
-size_t rws_dtype_size(rws_dtype dtype);
+size_t rws__dtype_size(rws_dtype dtype);
 
 /* A tensor to be written: everything is borrowed for the call. n_dims 0 is a scalar, with one element. */
 typedef struct {
@@ -70,42 +70,42 @@ typedef struct rws_safetensors rws_safetensors;
  * RWS_BAD_INPUT with a message if a name is taken twice or is not UTF-8, or if the disk or the folder refuses, or
  * RWS_NO_MEMORY: `path` is then as it was. (Except if the folder cannot be brought to disk after the renaming: the
  * message then says that the new file is in place.) */
-rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
-                                 rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
+                                  rws_error *err) __attribute__((warn_unused_result));
 
-/* Maps and checks a file; the caller frees *out with rws_safetensors_close. *out is NULL on failure: RWS_BAD_INPUT with
+/* Maps and checks a file; the caller frees *out with rws__safetensors_close. *out is NULL on failure: RWS_BAD_INPUT with
  * a message that names the file, and the tensor if one is at fault, or RWS_NO_MEMORY. The file may be replaced by the
  * writer while it is open, but not cut short by others: touching the lost pages would raise SIGBUS. */
-rws_status rws_safetensors_open(const char *path, rws_safetensors **out, rws_error *err)
+rws_status rws__safetensors_open(const char *path, rws_safetensors **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The same for a file that is already in memory: `data` is borrowed until the close, `name` stands for it in
  * messages. */
-rws_status rws_safetensors_parse(const void *data, size_t size, const char *name, rws_safetensors **out, rws_error *err)
-    __attribute__((warn_unused_result));
+rws_status rws__safetensors_parse(const void *data, size_t size, const char *name, rws_safetensors **out,
+                                  rws_error *err) __attribute__((warn_unused_result));
 
 /* Unmaps and frees; NULL is allowed. */
-void rws_safetensors_close(rws_safetensors *st);
+void rws__safetensors_close(rws_safetensors *st);
 
-size_t rws_safetensors_count(const rws_safetensors *st);
+size_t rws__safetensors_count(const rws_safetensors *st);
 
 /* Tensor i < count, in the order of the data. Owned by st. */
-const rws_tensor_in *rws_safetensors_at(const rws_safetensors *st, size_t i);
+const rws_tensor_in *rws__safetensors_at(const rws_safetensors *st, size_t i);
 
 /* The tensor of that name, owned by st; NULL if there is none. */
-const rws_tensor_in *rws_safetensors_find(const rws_safetensors *st, const char *name);
+const rws_tensor_in *rws__safetensors_find(const rws_safetensors *st, const char *name);
 
 /* The tensor of that name, type and shape in *out, owned by st. RWS_BAD_INPUT with a message that names the file and
  * the tensor if it is missing or is another type or shape; *out is then as it was. */
-rws_status rws_safetensors_expect(const rws_safetensors *st, const char *name, rws_dtype dtype, int n_dims,
-                                  const size_t *shape, const rws_tensor_in **out, rws_error *err)
+rws_status rws__safetensors_expect(const rws_safetensors *st, const char *name, rws_dtype dtype, int n_dims,
+                                   const size_t *shape, const rws_tensor_in **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Compares the checksums with the bytes. RWS_BAD_INPUT with a message that names the file and the header or the tensor
  * that is damaged. A file without any checksum passes. */
-rws_status rws_safetensors_verify(const rws_safetensors *st, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__safetensors_verify(const rws_safetensors *st, rws_error *err) __attribute__((warn_unused_result));
 
 /* The string under that key of the metadata, owned by st; NULL if there is none. */
-const char *rws_safetensors_metadata(const rws_safetensors *st, const char *key);
+const char *rws__safetensors_metadata(const rws_safetensors *st, const char *key);
 
 #endif

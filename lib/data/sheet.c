@@ -12,7 +12,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the byte order of arrays is taken for the machine's");
 
-void rws_sheet_release(rws_sheet *s)
+void rws__sheet_release(rws_sheet *s)
 {
     free(s->values);
     free(s->names);
@@ -31,12 +31,12 @@ static bool is_new(const rws_column_flaws *flaws, rws_cell_flaw what)
     return flaws->first.what == RWS_CELL_FINE || (!missing && flaws->wrong.what == RWS_CELL_FINE);
 }
 
-void rws_sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, const char *text, size_t length)
+void rws__sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, const char *text, size_t length)
 {
     rws_column_flaws *flaws = &s->flaws[column];
     if (!is_new(flaws, what)) return;
     rws_flaw         flaw = {what, line, ""};
-    const rws_quoted shown = rws_quote_part(text, length, RWS_CELL_SHOWN);
+    const rws_quoted shown = rws__quote_part(text, length, RWS_CELL_SHOWN);
     memcpy(flaw.text, shown.text, strlen(shown.text) + 1);
     if (flaws->first.what == RWS_CELL_FINE) flaws->first = flaw;
     if (what != RWS_CELL_EMPTY && what != RWS_CELL_NAN) flaws->wrong = flaw;
@@ -44,7 +44,7 @@ void rws_sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, cons
 
 /* ---- arrays */
 
-bool rws_element_is_known(rws_element e)
+bool rws__element_is_known(rws_element e)
 {
     if (e.kind == 'f') return e.size == 4 || e.size == 8;
     return (e.kind == 'i' || e.kind == 'u') && (e.size == 1 || e.size == 2 || e.size == 4 || e.size == 8);
@@ -74,7 +74,7 @@ static float convert(const uint8_t *at, rws_element e, int row, int column, rws_
     if (is_new(&s->flaws[column], what)) {
         char text[RWS_CELL_SHOWN + 1];
         snprintf(text, sizeof text, "%g", x);
-        rws_sheet_note(s, column, what, row, text, strlen(text));
+        rws__sheet_note(s, column, what, row, text, strlen(text));
     }
     return NAN;
 }
@@ -91,12 +91,12 @@ static rws_status number_ids(const uint8_t *elements, rws_element e, int column,
         const uint8_t *at = elements + ((size_t)row * (size_t)s->n_columns + (size_t)column) * e.size;
         s->lines[row] = row;
         if (!isfinite(element_at(at, e)))
-            status = rws_sheet_refuse_cell(s, row, column, name, "an id must be a finite number.", err);
-        else if ((s->ids[row] = rws_ids_number(&ids, (const char *)at, e.size)) < 0)
+            status = rws__sheet_refuse_cell(s, row, column, name, "an id must be a finite number.", err);
+        else if ((s->ids[row] = rws__ids_number(&ids, (const char *)at, e.size)) < 0)
             status = rws_no_memory(err, "the ids of a table");
     }
     s->n_ids = ids.n;
-    rws_ids_release(&ids);
+    rws__ids_release(&ids);
     return status;
 }
 
@@ -105,23 +105,23 @@ static rws_status find_ids(const uint8_t *elements, rws_element e, const char *i
 {
     int column;
     if (!id) return RWS_OK;
-    const rws_column_finding found = rws_sheet_find_column(s, id, strlen(id), &column);
-    if (found != RWS_COLUMN_FOUND) return rws_sheet_refuse_column(s, name, found, id, strlen(id), err);
+    const rws_column_finding found = rws__sheet_find_column(s, id, strlen(id), &column);
+    if (found != RWS_COLUMN_FOUND) return rws__sheet_refuse_column(s, name, found, id, strlen(id), err);
     return number_ids(elements, e, column, name, s, err);
 }
 
-rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
-                                const char *id, rws_sheet *out, rws_error *err)
+rws_status rws__sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
+                                 const char *id, rws_sheet *out, rws_error *err)
 {
-    RWS_CHECK(rws_element_is_known(e));
+    RWS_CHECK(rws__element_is_known(e));
     *out = (rws_sheet){.array = true};
-    if (n_rows == 0 || n_columns == 0) return rws_refuse(err, name, 0, "has no numbers.");
+    if (n_rows == 0 || n_columns == 0) return rws__refuse(err, name, 0, "has no numbers.");
     if (n_rows > INT_MAX || n_columns > INT_MAX)
-        return rws_refuse(err, name, 0, "has more than %d rows or columns.", INT_MAX);
+        return rws__refuse(err, name, 0, "has more than %d rows or columns.", INT_MAX);
     out->values = malloc(n_rows * n_columns * sizeof *out->values);
     out->flaws = calloc(n_columns, sizeof *out->flaws);
     if (!out->values || !out->flaws) {
-        rws_sheet_release(out);
+        rws__sheet_release(out);
         return rws_no_memory(err, "a table");
     }
     const uint8_t *at = elements;
@@ -131,7 +131,7 @@ rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_ro
     out->n_rows = (int)n_rows;
     out->n_columns = (int)n_columns;
     const rws_status status = find_ids(elements, e, id, name, out, err);
-    if (status != RWS_OK) rws_sheet_release(out);
+    if (status != RWS_OK) rws__sheet_release(out);
     return status;
 }
 
@@ -144,25 +144,25 @@ typedef struct {
 
 static place place_of(const rws_sheet *s, int line, int column, const char *name)
 {
-    const rws_quoted file = rws_quote_short(name);
+    const rws_quoted file = rws__quote_short(name);
     place            at;
     if (s->array) snprintf(at.text, sizeof at.text, "\"%s\", element [%d, %d]", file.text, line, column);
     else if (s->names)
         snprintf(at.text, sizeof at.text, "\"%s\", line %d, column %d (\"%s\")", file.text, line, column + 1,
-                 rws_quote_short(s->names[column]).text);
+                 rws__quote_short(s->names[column]).text);
     else snprintf(at.text, sizeof at.text, "\"%s\", line %d, column %d", file.text, line, column + 1);
     return at;
 }
 
-rws_status rws_sheet_refuse_cell(const rws_sheet *s, int line, int column, const char *name, const char *wrong,
-                                 rws_error *err)
+rws_status rws__sheet_refuse_cell(const rws_sheet *s, int line, int column, const char *name, const char *wrong,
+                                  rws_error *err)
 {
     return rws_fail(err, RWS_BAD_INPUT, "%s: %s", place_of(s, line, column, name).text, wrong);
 }
 
 static rws_status check_flaw(const rws_sheet *s, int column, const rws_flaw *flaw, const char *name, rws_error *err)
 {
-    const rws_quoted text = rws_quote(flaw->text);
+    const rws_quoted text = rws__quote(flaw->text);
     if (flaw->what == RWS_CELL_FINE) return RWS_OK;
     const place at = place_of(s, flaw->line, column, name);
     switch (flaw->what) {
@@ -176,13 +176,13 @@ static rws_status check_flaw(const rws_sheet *s, int column, const rws_flaw *fla
     }
 }
 
-rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
+rws_status rws__sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
 {
     RWS_CHECK(column >= 0 && column < s->n_columns);
     return check_flaw(s, column, &s->flaws[column].first, name, err);
 }
 
-rws_status rws_sheet_check_label(const rws_sheet *s, int column, const char *name, rws_error *err)
+rws_status rws__sheet_check_label(const rws_sheet *s, int column, const char *name, rws_error *err)
 {
     RWS_CHECK(column >= 0 && column < s->n_columns);
     return check_flaw(s, column, &s->flaws[column].wrong, name, err);
@@ -196,7 +196,7 @@ static bool is_name(const char *name, const char *text, size_t length)
     return strlen(name) == length && memcmp(name, text, length) == 0;
 }
 
-rws_column_finding rws_sheet_find_column(const rws_sheet *s, const char *text, size_t length, int *column)
+rws_column_finding rws__sheet_find_column(const rws_sheet *s, const char *text, size_t length, int *column)
 {
     int n = 0;
     for (int i = 0; s->names && i < s->n_columns; i++)
@@ -216,7 +216,7 @@ static void list_names(const rws_sheet *s, char *to, size_t size)
 {
     size_t n = (size_t)snprintf(to, size, "%d column%s", s->n_columns, s->n_columns == 1 ? "" : "s");
     for (int i = 0; s->names && i < s->n_columns; i++) {
-        const rws_quoted name = rws_quote_short(s->names[i]);
+        const rws_quoted name = rws__quote_short(s->names[i]);
         if (n + strlen(name.text) + 10 > size) {
             snprintf(to + n, size - n, ", ...");
             return;
@@ -225,13 +225,13 @@ static void list_names(const rws_sheet *s, char *to, size_t size)
     }
 }
 
-rws_status rws_sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
-                                   size_t length, rws_error *err)
+rws_status rws__sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
+                                    size_t length, rws_error *err)
 {
-    const rws_quoted asked = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    const rws_quoted asked = rws__quote_part(text, length, RWS_QUOTED_SHORT);
     char             names[160];
     if (what == RWS_COLUMN_AMBIGUOUS)
-        return rws_refuse(err, name, 0, "has several columns \"%s\"; name the column by its number.", asked.text);
+        return rws__refuse(err, name, 0, "has several columns \"%s\"; name the column by its number.", asked.text);
     list_names(s, names, sizeof names);
-    return rws_refuse(err, name, 0, "has no column \"%s\"; it has %s.", asked.text, names);
+    return rws__refuse(err, name, 0, "has no column \"%s\"; it has %s.", asked.text, names);
 }

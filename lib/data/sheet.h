@@ -53,20 +53,20 @@ typedef struct {
                                   were left out have numbers too. NULL: no row may be left out */
 } rws_sheet;
 
-void rws_sheet_release(rws_sheet *s);
+void rws__sheet_release(rws_sheet *s);
 
 /* Reads `size` bytes of text; `name` stands for the file in messages. `id` is the column of ids, by name or number;
  * NULL: there is none. *out is empty on failure: RWS_BAD_INPUT with a message that names file and line, or
  * RWS_NO_MEMORY. */
-rws_status rws_csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
-                         const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
+                          const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* Reads the bytes of an NPY file, likewise. */
-rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
-                         rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
+                          rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether the bytes begin like an NPY file. */
-bool rws_npy_is(const uint8_t *bytes, size_t size);
+bool rws__npy_is(const uint8_t *bytes, size_t size);
 
 /* The elements of an array: floats (f), signed (i) or unsigned (u) integers of `size` bytes each, little-endian. */
 typedef struct {
@@ -75,35 +75,35 @@ typedef struct {
 } rws_element;
 
 /* Whether there is such an element: f4, f8, i1 … i8, u1 … u8. */
-bool rws_element_is_known(rws_element e);
+bool rws__element_is_known(rws_element e);
 
-/* Makes a sheet of n_rows x n_columns elements, which need not be aligned. Fails like rws_csv_parse. */
-rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
-                                const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
+/* Makes a sheet of n_rows x n_columns elements, which need not be aligned. Fails like rws__csv_parse. */
+rws_status rws__sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
+                                 const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* Remembers a cell that is not a finite number, unless the column has such a flaw already. The bytes stand for the cell
  * in messages. */
-void rws_sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, const char *text, size_t length);
+void rws__sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, const char *text, size_t length);
 
 /* RWS_BAD_INPUT with a message about the flaw of a column (from 0), if the column has one. A label may have cells that
  * are empty or NaN. */
-rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
+rws_status rws__sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
     __attribute__((warn_unused_result));
-rws_status rws_sheet_check_label(const rws_sheet *s, int column, const char *name, rws_error *err)
+rws_status rws__sheet_check_label(const rws_sheet *s, int column, const char *name, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* RWS_BAD_INPUT with a message that says which cell it is about and what is wrong with it. `line` is as in `lines`,
  * `column` from 0. */
-rws_status rws_sheet_refuse_cell(const rws_sheet *s, int line, int column, const char *name, const char *wrong,
-                                 rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__sheet_refuse_cell(const rws_sheet *s, int line, int column, const char *name, const char *wrong,
+                                  rws_error *err) __attribute__((warn_unused_result));
 
 typedef enum { RWS_COLUMN_FOUND, RWS_COLUMN_UNKNOWN, RWS_COLUMN_AMBIGUOUS } rws_column_finding;
 
 /* A column by its name of `length` bytes, or else by its number from 1. *column counts from 0. */
-rws_column_finding rws_sheet_find_column(const rws_sheet *s, const char *text, size_t length, int *column);
+rws_column_finding rws__sheet_find_column(const rws_sheet *s, const char *text, size_t length, int *column);
 
 /* RWS_BAD_INPUT with a message that says why this text is no column. */
-rws_status rws_sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
-                                   size_t length, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
+                                    size_t length, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

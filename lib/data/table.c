@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_table_free(rws_table *t)
+void rws__table_free(rws_table *t)
 {
     if (!t) return;
     for (int split = 0; split < 2; split++) {
-        rws_sheet_release(&t->sheet[split]);
+        rws__sheet_release(&t->sheet[split]);
         free(t->path[split]);
         free(t->list[split]);
         free(t->start[split]);
@@ -35,9 +35,9 @@ static rws_status group(rws_table *t, rws_split split, rws_error *err)
     for (int row = 0; row < s->n_rows; row++) start[s->ids[row]]++;
     for (int i = 0; i < s->n_ids; i++)
         if (start[i] > RWS_MAX_WHOLE)
-            return rws_refuse(err, t->path[split], 0,
-                              "has %d rows of one id; a datum has at most %d, since a float holds their number.",
-                              start[i], RWS_MAX_WHOLE);
+            return rws__refuse(err, t->path[split], 0,
+                               "has %d rows of one id; a datum has at most %d, since a float holds their number.",
+                               start[i], RWS_MAX_WHOLE);
     int *rows = t->rows[split] = malloc((size_t)s->n_rows * sizeof *rows);
     if (!rows) return rws_no_memory(err, "the ids of a table");
     for (int i = 0, at = 0; i <= s->n_ids; i++) at += start[i], start[i] = at; /* the end of each id */
@@ -92,14 +92,14 @@ static rws_status hold_out(rws_table *t, const rws_table_options *o, rws_error *
 static rws_status compare(const rws_table *t, rws_error *err)
 {
     const rws_sheet *a = &t->sheet[RWS_TRAIN], *b = &t->sheet[RWS_TEST];
-    const rws_quoted train = rws_quote_short(t->path[RWS_TRAIN]), test = rws_quote_short(t->path[RWS_TEST]);
+    const rws_quoted train = rws__quote_short(t->path[RWS_TRAIN]), test = rws__quote_short(t->path[RWS_TEST]);
     if (a->n_columns != b->n_columns)
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %d columns and \"%s\" has %d; they must have the same number.",
                         train.text, a->n_columns, test.text, b->n_columns);
     for (int i = 0; a->names && b->names && i < a->n_columns; i++)
         if (strcmp(a->names[i], b->names[i]) != 0)
             return rws_fail(err, RWS_BAD_INPUT, "Column %d is \"%s\" in \"%s\" and \"%s\" in \"%s\".", i + 1,
-                            rws_quote_short(a->names[i]).text, train.text, rws_quote_short(b->names[i]).text,
+                            rws__quote_short(a->names[i]).text, train.text, rws__quote_short(b->names[i]).text,
                             test.text);
     return RWS_OK;
 }
@@ -114,12 +114,12 @@ static rws_status fill_in(rws_table *t, const char *const path[2], const rws_tab
     return compare(t, err);
 }
 
-rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rws_table_options *options, uint64_t seed,
-                         rws_table **out, rws_error *err)
+rws_status rws__table_new(rws_sheet sheet[2], const char *const path[2], const rws_table_options *options,
+                          uint64_t seed, rws_table **out, rws_error *err)
 {
     rws_table *t = *out = calloc(1, sizeof *t);
     if (!t) {
-        for (int split = 0; split < 2; split++) rws_sheet_release(&sheet[split]);
+        for (int split = 0; split < 2; split++) rws__sheet_release(&sheet[split]);
         return rws_no_memory(err, "a table");
     }
     for (int split = 0; split < 2; split++) {
@@ -130,7 +130,7 @@ rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rw
     t->seed = seed;
     const rws_status status = fill_in(t, path, options, err);
     if (status != RWS_OK) {
-        rws_table_free(t);
+        rws__table_free(t);
         *out = NULL;
     }
     return status;
@@ -147,12 +147,12 @@ static rws_split sheet_of(const rws_table *t, rws_split split)
 /* A column, or two with a colon between them. */
 static rws_column_finding find_range(const rws_sheet *s, const char *text, size_t length, int *first, int *last)
 {
-    const rws_column_finding one = rws_sheet_find_column(s, text, length, first);
+    const rws_column_finding one = rws__sheet_find_column(s, text, length, first);
     *last = *first;
     if (one != RWS_COLUMN_UNKNOWN) return one;
     for (size_t k = 0; k < length; k++)
-        if (text[k] == ':' && rws_sheet_find_column(s, text, k, first) == RWS_COLUMN_FOUND &&
-            rws_sheet_find_column(s, text + k + 1, length - k - 1, last) == RWS_COLUMN_FOUND && *first <= *last)
+        if (text[k] == ':' && rws__sheet_find_column(s, text, k, first) == RWS_COLUMN_FOUND &&
+            rws__sheet_find_column(s, text + k + 1, length - k - 1, last) == RWS_COLUMN_FOUND && *first <= *last)
             return RWS_COLUMN_FOUND;
     return RWS_COLUMN_UNKNOWN;
 }
@@ -171,10 +171,10 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
         int                      first = 0, last = 0;
         const rws_column_finding found = find_range(s, at, (size_t)(end - at), &first, &last);
         if (found != RWS_COLUMN_FOUND)
-            return rws_sheet_refuse_column(s, t->path[RWS_TRAIN], found, at, (size_t)(end - at), err);
+            return rws__sheet_refuse_column(s, t->path[RWS_TRAIN], found, at, (size_t)(end - at), err);
         if (__builtin_add_overflow(*n, last - first + 1, n))
             return rws_fail(err, RWS_BAD_INPUT, "The list of columns \"%s\" is too long.",
-                            rws_quote_short(columns).text);
+                            rws__quote_short(columns).text);
         for (int i = first; to && i <= last; i++) *to++ = i;
         at = stop + 1;
     }
@@ -197,8 +197,8 @@ static rws_status find_columns(const rws_table *t, const char *columns, bool lab
         for (int i = 0; i < *n; i++) to[i] = i;
     for (int split = 0; split < 2; split++)
         for (int i = 0; i < *n && t->path[split] && status == RWS_OK; i++)
-            status =
-                (label ? rws_sheet_check_label : rws_sheet_check_column)(&t->sheet[split], to[i], t->path[split], err);
+            status = (label ? rws__sheet_check_label : rws__sheet_check_column)(&t->sheet[split], to[i], t->path[split],
+                                                                                err);
     if (status == RWS_OK) *list = to;
     else free(to);
     return status;
@@ -223,7 +223,7 @@ static rws_status check_same(const rws_table *t, rws_split sheet, const int *col
                          "a series has many.",
                          (double)row[columns[k]], (double)first[columns[k]], s->array ? "row" : "line",
                          s->lines[rows[0]]);
-                return rws_sheet_refuse_cell(s, s->lines[rows[i]], columns[k], t->path[sheet], wrong, err);
+                return rws__sheet_refuse_cell(s, s->lines[rows[i]], columns[k], t->path[sheet], wrong, err);
             }
     }
     return RWS_OK;
@@ -244,12 +244,12 @@ static rws_status check_numbers(const rws_table *t, rws_split sheet, rws_error *
     int most = 0;
     for (int d = 0; d < n_data(t, sheet); d++) most = number_of(t, sheet, d) > most ? number_of(t, sheet, d) : most;
     if (most < RWS_MAX_WHOLE) return RWS_OK;
-    return rws_refuse(err, t->path[sheet], 0,
-                      "has a datum of number %d, and \"#\" numbers data from 0 to %d, since a float holds the number.",
-                      most, RWS_MAX_WHOLE - 1);
+    return rws__refuse(err, t->path[sheet], 0,
+                       "has a datum of number %d, and \"#\" numbers data from 0 to %d, since a float holds the number.",
+                       most, RWS_MAX_WHOLE - 1);
 }
 
-rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
+rws_status rws__table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
 {
     int *list, n;
     if (columns && strcmp(columns, "#") == 0) {
@@ -277,15 +277,15 @@ static rws_status check_lengths(const rws_table *t, rws_split sheet, int most, r
         int        n;
         const int *rows = rows_of(t, sheet, d, &n);
         if (rows && n > most)
-            return rws_refuse(err, t->path[sheet], 0,
-                              "has %d rows of the id that begins in %s %d, and a series of the model has at most %d "
-                              "items.",
-                              n, t->sheet[sheet].array ? "row" : "line", t->sheet[sheet].lines[rows[0]], most);
+            return rws__refuse(err, t->path[sheet], 0,
+                               "has %d rows of the id that begins in %s %d, and a series of the model has at most %d "
+                               "items.",
+                               n, t->sheet[sheet].array ? "row" : "line", t->sheet[sheet].lines[rows[0]], most);
     }
     return RWS_OK;
 }
 
-rws_status rws_table_add_series(rws_table *t, int at, const char *columns, int *most, int *dim, rws_error *err)
+rws_status rws__table_add_series(rws_table *t, int at, const char *columns, int *most, int *dim, rws_error *err)
 {
     int *list, n;
     if (!t->rows[RWS_TRAIN])
@@ -299,7 +299,7 @@ rws_status rws_table_add_series(rws_table *t, int at, const char *columns, int *
     return RWS_OK;
 }
 
-void rws_table_add_length(rws_table *t, int at)
+void rws__table_add_length(rws_table *t, int at)
 {
     RWS_CHECK(t->n_fields < RWS_FIELDS);
     t->fields[t->n_fields++] = (rws_table_field){.at = at};
@@ -317,7 +317,7 @@ static uint32_t mix(uint64_t x)
 /* A Feistel network permutes the numbers of 2 * half bits; it is applied until the number is below n. From 64 rows on
  * there are at most 4 n such numbers, so that this takes at most four turns on average. Fewer than 256 numbers would
  * leave the network too few permutations to choose from. */
-uint32_t rws_table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t place)
+uint32_t rws__table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t place)
 {
     RWS_CHECK(place < n);
     int half = 4;
@@ -343,7 +343,7 @@ static uint32_t choose(const rws_table *t, rws_split split, uint64_t i, rws_rand
     const uint32_t n = (uint32_t)t->n[split];
     if (split == RWS_TRAIN && t->order == RWS_ROWS_DRAWN) return rws_random_below(random, n);
     if (split == RWS_TRAIN && t->order == RWS_ROWS_SHUFFLED)
-        return rws_table_shuffle(t->seed, i / n, n, (uint32_t)(i % n));
+        return rws__table_shuffle(t->seed, i / n, n, (uint32_t)(i % n));
     return (uint32_t)(i % n);
 }
 

@@ -47,25 +47,25 @@ struct rws_table {
 /* Makes a table of sheets, and takes them over, also on failure: *out is then NULL. sheet[RWS_TEST] is empty, and
  * path[RWS_TEST] NULL, if rows are to be held out. RWS_BAD_INPUT if the columns of the two differ, an option is out of
  * range or an id has more rows than a float can count, or RWS_NO_MEMORY. */
-rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rws_table_options *options, uint64_t seed,
-                         rws_table **out, rws_error *err) __attribute__((warn_unused_result));
-void       rws_table_free(rws_table *t); /* NULL is allowed */
+rws_status rws__table_new(rws_sheet sheet[2], const char *const path[2], const rws_table_options *options,
+                          uint64_t seed, rws_table **out, rws_error *err) __attribute__((warn_unused_result));
+void       rws__table_free(rws_table *t); /* NULL is allowed */
 
 /* Makes a field of the model, which has place `at`, of a list of columns as rws_setup_table_field takes it.
  * RWS_BAD_INPUT with a message if there is no such column or one is not all finite numbers; those of a label may be
  * missing. Also if "#" would number more data than a float can tell apart. */
-rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
+rws_status rws__table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Makes a series of the model, likewise, whose items are the rows of a datum. *most is the most items that it may have;
  * 0 becomes the length of the longest. RWS_BAD_INPUT also if a datum has more, or if the table has no ids. */
-rws_status rws_table_add_series(rws_table *t, int at, const char *columns, int *most, int *dim, rws_error *err)
+rws_status rws__table_add_series(rws_table *t, int at, const char *columns, int *most, int *dim, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Makes a field of one number: how many rows a datum has. */
-void rws_table_add_length(rws_table *t, int at);
+void rws__table_add_length(rws_table *t, int at);
 
 /* The row (0 … n - 1) that comes in this place of an epoch; every row comes once. */
-uint32_t rws_table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t place);
+uint32_t rws__table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t place);
 
 #endif

@@ -12,7 +12,7 @@ extern const rws_op rws_op_log_sigmoids, rws_op_bernoulli_draw, rws_op_bernoulli
 static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
     (void)f;
-    p[0] = rws_record(path, &rws_op_log_sigmoids, (rws_op_args){0}, p, 1, 2);
+    p[0] = rws__record(path, &rws_op_log_sigmoids, (rws_op_args){0}, p, 1, 2);
 }
 
 static int one(rws_path *path, const rws_family *f, const rws_var *p)
@@ -36,7 +36,7 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
 static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
     (void)f;
-    return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
+    return rws__record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
 const rws_family rws_bernoulli_family = {
@@ -49,15 +49,15 @@ const rws_family rws_bernoulli_family = {
     .choices = two,
     .draw = draw,
     .log_density = log_density,
-    .draw_defensive = rws_draw_defended,
+    .draw_defensive = rws__draw_defended,
 };
 
 /* ---- a vector of logits */
 
 static rws_var draw_bits(rws_path *path, rws_var logits, float delta)
 {
-    const rws_var in[] = {logits, rws_draw_counters(path)};
-    return rws_record(path, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, rws_dim(path, logits));
+    const rws_var in[] = {logits, rws__draw_counters(path)};
+    return rws__record(path, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, rws_dim(path, logits));
 }
 
 static rws_var vector_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
@@ -71,22 +71,22 @@ static rws_var vector_log_density(rws_path *path, const rws_family *f, rws_var v
     (void)f;
     rws_var       in[RWS_OP_INPUTS + 1] = {value};
     rws_op_args   args;
-    const rws_op *op = rws_var_op(path, p[0], in + 1, &args);
+    const rws_op *op = rws__var_op(path, p[0], in + 1, &args);
     int           n = 1;
     if (!op || !op->bits_density)
-        return rws_record(path, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+        return rws__record(path, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
     while (n <= RWS_OP_INPUTS && in[n].id) n++;
-    return rws_record(path, op->bits_density, args, in, n, 1);
+    return rws__record(path, op->bits_density, args, in, n, 1);
 }
 
 /* Every component is drawn from its own mixture with a fair coin. */
 static rws_var vector_draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
 {
     (void)f;
-    const float   delta = (float)rws_path_proposal(path)->delta;
+    const float   delta = (float)rws__path_proposal(path)->delta;
     const rws_var value = draw_bits(path, p[0], delta);
     *log_mixture =
-        rws_record(path, &rws_op_bernoulli_defended, (rws_op_args){.s = delta}, (rws_var[]){value, p[0]}, 2, 1);
+        rws__record(path, &rws_op_bernoulli_defended, (rws_op_args){.s = delta}, (rws_var[]){value, p[0]}, 2, 1);
     return value;
 }
 
@@ -102,7 +102,7 @@ const rws_family rws_bernoulli_vector_family = {
 
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
 {
-    const bool alone = rws_dim_for(path, logits, __func__) == 1;
+    const bool alone = rws__dim_for(path, logits, __func__) == 1;
     return rws_site_visit(path, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, &logits);
 }
 
@@ -110,7 +110,7 @@ rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
 
 static void log_sigmoids_forward(rws_call *c)
 {
-    const float *logit = rws_call_input(c, 0, 1);
+    const float *logit = rws__call_input(c, 0, 1);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float x = logit[r], soft = log1pf(expf(-fabsf(x)));
         c->out[2 * r] = -(soft + (x > 0 ? x : 0));
@@ -120,11 +120,11 @@ static void log_sigmoids_forward(rws_call *c)
 
 static void log_sigmoids_backward(rws_call *c)
 {
-    float *g = rws_call_open(c, 0, 1);
+    float *g = rws__call_open(c, 0, 1);
     if (g)
         for (size_t r = 0; r < (size_t)c->n; r++)
             g[r] += c->gout[2 * r + 1] * expf(c->out[2 * r]) - c->gout[2 * r] * expf(c->out[2 * r + 1]);
-    rws_call_close(c, 0, 1, g);
+    rws__call_close(c, 0, 1, g);
 }
 
 /* Particles of one datum are neighbours and often share a row of logits. Numbers that depend on the logits alone are
@@ -139,15 +139,15 @@ static void bernoulli_draw_forward(rws_call *c)
     uint32_t    *words = RWS_NEW(c->arena, uint32_t, padded);
     const float *last = NULL;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *l = rws_view_row(&c->in[0], r);
+        const float *l = rws__view_row(&c->in[0], r);
         float       *out = c->out + r * dim;
         if (l != last)
 #pragma omp simd
-            for (size_t j = 0; j < dim; j++) inverse[j] = rws_exp(-l[j]) + 1;
+            for (size_t j = 0; j < dim; j++) inverse[j] = rws__exp(-l[j]) + 1;
         last = l;
-        rws_counter_row((const rws_counter *)rws_view_row(&c->in[1], r), padded, words);
+        rws__counter_row((const rws_counter *)rws__view_row(&c->in[1], r), padded, words);
 #pragma omp simd
-        for (size_t j = 0; j < dim; j++) out[j] = (rws_unit(words[j]) - floor) * inverse[j] < keep ? 1 : 0;
+        for (size_t j = 0; j < dim; j++) out[j] = (rws__unit(words[j]) - floor) * inverse[j] < keep ? 1 : 0;
     }
 }
 
@@ -173,7 +173,7 @@ static double log_product(const float *e, size_t n)
 static void exp_row(const float *restrict l, size_t n, float *restrict e)
 {
 #pragma omp simd
-    for (size_t j = 0; j < n; j++) e[j] = rws_exp(-fabsf(l[j]));
+    for (size_t j = 0; j < n; j++) e[j] = rws__exp(-fabsf(l[j]));
 }
 
 /* The sum of (x - [l > 0]) l, where zero times infinity is zero. */
@@ -196,13 +196,13 @@ static void bernoulli_density_forward(rws_call *c)
     const float *last = NULL;
     double       norm = 0;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *l = rws_view_row(&c->in[1], r);
+        const float *l = rws__view_row(&c->in[1], r);
         if (l != last) {
             exp_row(l, dim, e);
             norm = log_product(e, dim);
         }
         last = l;
-        c->out[r] = (float)((double)dot_row(rws_view_row(&c->in[0], r), l, dim) - norm);
+        c->out[r] = (float)((double)dot_row(rws__view_row(&c->in[0], r), l, dim) - norm);
     }
 }
 
@@ -211,11 +211,11 @@ static void bernoulli_density_backward(rws_call *c)
     const size_t dim = (size_t)c->in[1].dim;
     float       *p = RWS_NEW(c->arena, float, dim); /* sigmoid(l) */
     const float *last = NULL;
-    const bool   fresh = rws_sink_take(&c->gin[1]);
-    rws_call_clear(c, 0);
+    const bool   fresh = rws__sink_take(&c->gin[1]);
+    rws__call_clear(c, 0);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *restrict x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r), g = c->gout[r];
-        float *restrict by_x = rws_call_sink_row(c, 0, r), *restrict by_l = rws_call_sink_row(c, 1, r);
+        const float *restrict x = rws__view_row(&c->in[0], r), *l = rws__view_row(&c->in[1], r), g = c->gout[r];
+        float *restrict by_x = rws__call_sink_row(c, 0, r), *restrict by_l = rws__call_sink_row(c, 1, r);
         if (l != last) {
             exp_row(l, dim, p);
 #pragma omp simd
@@ -237,7 +237,7 @@ static void bernoulli_density_backward(rws_call *c)
 static void bernoulli_defended_forward(rws_call *c)
 {
     const int    dim = c->in[1].dim;
-    const float *x = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim), keep = 1 - c->args.s,
+    const float *x = rws__call_input(c, 0, dim), *l = rws__call_input(c, 1, dim), keep = 1 - c->args.s,
                 floor = c->args.s / 2;
     for (size_t r = 0; r < (size_t)c->n; r++, x += dim, l += dim) {
         float total = 0;

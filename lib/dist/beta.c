@@ -9,19 +9,19 @@ static double density(const double *in, double *slope)
 {
     const double x = in[0], a = in[1], b = in[2];
     if (!(a > 0 && b > 0)) return NAN;
-    if (x <= 0 || x >= 1) return rws_each_impossible(slope, 3);
-    const double both = rws_digamma(a + b);
+    if (x <= 0 || x >= 1) return rws__each_impossible(slope, 3);
+    const double both = rws__digamma(a + b);
     slope[0] = (a - 1) / x - (b - 1) / (1 - x);
-    slope[1] = log(x) + both - rws_digamma(a);
-    slope[2] = log1p(-x) + both - rws_digamma(b);
-    if (a + b > RWS_LARGE && a >= 1 && b >= 1) return log(a + b - 1) + rws_log_binomial(a - 1, a + b - 2, x, 1 - x);
-    return (a - 1) * log(x) + (b - 1) * log1p(-x) + rws_lgamma(a + b) - rws_lgamma(a) - rws_lgamma(b);
+    slope[1] = log(x) + both - rws__digamma(a);
+    slope[2] = log1p(-x) + both - rws__digamma(b);
+    if (a + b > RWS_LARGE && a >= 1 && b >= 1) return log(a + b - 1) + rws__log_binomial(a - 1, a + b - 2, x, 1 - x);
+    return (a - 1) * log(x) + (b - 1) * log1p(-x) + rws__lgamma(a + b) - rws__lgamma(a) - rws__lgamma(b);
 }
 
 static double draw(const double *in, double *slope)
 {
     if (!(in[0] > 0 && in[1] > 0)) return NAN;
-    const double x = rws_each_positive(rws_beta_quantile(in[0], in[1], in[2], &slope[0], &slope[1]));
+    const double x = rws__each_positive(rws__beta_quantile(in[0], in[1], in[2], &slope[0], &slope[1]));
     return x > 1 - 0x1p-24 ? 1 - 0x1p-24 : x;
 }
 

@@ -39,18 +39,18 @@ static double poisson_density(const double *in, double *slope)
 {
     const double x = in[0], rate = in[1];
     if (!(rate > 0) || !whole(x)) return NAN;
-    if (x < 0) return rws_each_impossible(slope, 2);
+    if (x < 0) return rws__each_impossible(slope, 2);
     slope[0] = 0;
     slope[1] = x / rate - 1;
-    if (x > RWS_LARGE || rate > RWS_LARGE) return rws_log_poisson(x, rate);
-    return x * log(rate) - rate - rws_lgamma(x + 1);
+    if (x > RWS_LARGE || rate > RWS_LARGE) return rws__log_poisson(x, rate);
+    return x * log(rate) - rate - rws__lgamma(x + 1);
 }
 
 static double geometric_density(const double *in, double *slope)
 {
     const double x = in[0], logit = in[1];
     if (!whole(x)) return NAN;
-    if (x < 0) return rws_each_impossible(slope, 2);
+    if (x < 0) return rws__each_impossible(slope, 2);
     slope[0] = 0;
     slope[1] = sigmoid(-logit) - x * sigmoid(logit);
     return log_sigmoid(logit) + (x == 0 ? 0 : x * log_sigmoid(-logit));
@@ -60,11 +60,11 @@ static double binomial_density(const double *in, double *slope)
 {
     const double x = in[0], n = in[1], logit = in[2];
     if (!(n >= 0) || !whole(n) || !whole(x)) return NAN;
-    if (x < 0 || x > n) return rws_each_impossible(slope, 3);
+    if (x < 0 || x > n) return rws__each_impossible(slope, 3);
     slope[0] = slope[1] = 0;
     slope[2] = x - n * sigmoid(logit);
-    if (n > RWS_LARGE) return rws_log_binomial(x, n, sigmoid(logit), sigmoid(-logit));
-    return rws_lgamma(n + 1) - rws_lgamma(x + 1) - rws_lgamma(n - x + 1) + (x == 0 ? 0 : x * log_sigmoid(logit)) +
+    if (n > RWS_LARGE) return rws__log_binomial(x, n, sigmoid(logit), sigmoid(-logit));
+    return rws__lgamma(n + 1) - rws__lgamma(x + 1) - rws__lgamma(n - x + 1) + (x == 0 ? 0 : x * log_sigmoid(logit)) +
            (x == n ? 0 : (n - x) * log_sigmoid(-logit));
 }
 
@@ -72,13 +72,13 @@ static double negative_binomial_density(const double *in, double *slope)
 {
     const double x = in[0], shape = in[1], logit = in[2];
     if (!(shape > 0) || !whole(x)) return NAN;
-    if (x < 0) return rws_each_impossible(slope, 3);
+    if (x < 0) return rws__each_impossible(slope, 3);
     slope[0] = 0;
-    slope[1] = rws_digamma(x + shape) - rws_digamma(shape) + log_sigmoid(-logit);
+    slope[1] = rws__digamma(x + shape) - rws__digamma(shape) + log_sigmoid(-logit);
     slope[2] = x * sigmoid(-logit) - shape * sigmoid(logit);
     if (x + shape > RWS_LARGE)
-        return rws_log_binomial(x, x + shape, sigmoid(logit), sigmoid(-logit)) - log1p(x / shape);
-    return rws_lgamma(x + shape) - rws_lgamma(x + 1) - rws_lgamma(shape) + shape * log_sigmoid(-logit) +
+        return rws__log_binomial(x, x + shape, sigmoid(logit), sigmoid(-logit)) - log1p(x / shape);
+    return rws__lgamma(x + shape) - rws__lgamma(x + 1) - rws__lgamma(shape) + shape * log_sigmoid(-logit) +
            (x == 0 ? 0 : x * log_sigmoid(logit));
 }
 
@@ -117,7 +117,7 @@ static window window_of(int kind, const double *p)
 
 static void parameters_at(const rws_call *c, size_t row, int first, double *p)
 {
-    for (int s = first; s < c->n_in; s++) p[s - first] = (double)rws_view_row(&c->in[s], row)[0];
+    for (int s = first; s < c->n_in; s++) p[s - first] = (double)rws__view_row(&c->in[s], row)[0];
 }
 
 /* How long a table must be: last - first + 1. Inputs: the parameters, one number each. */
@@ -171,7 +171,7 @@ static void count_value_forward(rws_call *c)
         double p[2] = {0};
         parameters_at(c, r, 1, p);
         const window w = window_of(c->args.k, p);
-        c->out[r] = (float)number_at(&w, (size_t)rws_view_row(&c->in[0], r)[0], (size_t)c->args.offset);
+        c->out[r] = (float)number_at(&w, (size_t)rws__view_row(&c->in[0], r)[0], (size_t)c->args.offset);
     }
 }
 
@@ -181,10 +181,10 @@ static rws_status explain_whole(const rws_call *c, size_t row, int s, const char
                                 rws_error *err)
 {
     for (size_t j = 0; j < (size_t)c->in[s].dim; j++) {
-        const float x = rws_view_row(&c->in[s], row)[j];
+        const float x = rws__view_row(&c->in[s], row)[j];
         if (!whole((double)x))
             return rws_fail(err, RWS_BROKEN, "The %s%s%s is %g; it must be a whole number.", what,
-                            site ? " at site " : "", site ? site : "", rws_plain(x));
+                            site ? " at site " : "", site ? site : "", rws__plain(x));
     }
     return RWS_OK;
 }
@@ -193,17 +193,17 @@ static rws_status explain_whole(const rws_call *c, size_t row, int s, const char
 static rws_status explain(const rws_call *c, int kind, size_t row, int first, const char *site, rws_error *err)
 {
     switch (kind) {
-    case POISSON: return rws_explain_positive(c, row, first, "rate", site, err);
+    case POISSON: return rws__explain_positive(c, row, first, "rate", site, err);
     case GEOMETRIC: return RWS_OK;
     case BINOMIAL:
         RWS_TRY(explain_whole(c, row, first, "number of trials", site, err));
         for (size_t j = 0; j < (size_t)c->in[first].dim; j++)
-            if (!(rws_view_row(&c->in[first], row)[j] >= 0))
+            if (!(rws__view_row(&c->in[first], row)[j] >= 0))
                 return rws_fail(err, RWS_BROKEN, "The number of trials%s%s is %g; it must not be negative.",
                                 site ? " at site " : "", site ? site : "",
-                                rws_plain(rws_view_row(&c->in[first], row)[j]));
+                                rws__plain(rws__view_row(&c->in[first], row)[j]));
         return RWS_OK;
-    default: return rws_explain_positive(c, row, first, "shape", site, err);
+    default: return rws__explain_positive(c, row, first, "shape", site, err);
     }
 }
 
@@ -222,28 +222,28 @@ const rws_op rws_op_count_value = {.name = "count_value", .constant = true, .for
 static rws_var draw_number(rws_path *path, int kind, const rws_var *p, int n)
 {
     rws_var     in[3];
-    const float reach = rws_var_most(path, rws_record(path, &rws_op_count_reach, (rws_op_args){.k = kind}, p, n, 1));
+    const float reach = rws__var_most(path, rws__record(path, &rws_op_count_reach, (rws_op_args){.k = kind}, p, n, 1));
     if (reach > RWS_MAX_INDEX)
-        rws_path_mistake(
+        rws__path_mistake(
             path,
             "a draw would choose among %g whole numbers, which is more than %d; a number so large is as well "
             "drawn as a real one (normal, log-normal). Scoring has no such limit.",
             (double)reach, RWS_MAX_INDEX);
     /* A reach of NaN makes a table of 16 numbers, which the draw refuses. */
     const int W = reach > 16 ? ((int)reach + 15) / 16 * 16 : 16;
-    in[0] = rws_draw_index(path, rws_record(path, &rws_op_count_table, (rws_op_args){.k = kind}, p, n, W));
+    in[0] = rws_draw_index(path, rws__record(path, &rws_op_count_table, (rws_op_args){.k = kind}, p, n, W));
     for (int i = 0; i < n; i++) in[i + 1] = p[i];
-    return rws_record(path, &rws_op_count_value, (rws_op_args){.k = kind, .offset = W}, in, n + 1, 1);
+    return rws__record(path, &rws_op_count_value, (rws_op_args){.k = kind, .offset = W}, in, n + 1, 1);
 }
 
-rws_var rws_draw_binomial(rws_path *path, rws_var trials, rws_var logit)
+rws_var rws__draw_binomial(rws_path *path, rws_var trials, rws_var logit)
 {
     return draw_number(path, BINOMIAL, (rws_var[]){trials, logit}, 2);
 }
 
 static rws_var draw_numbers(rws_path *path, int kind, const rws_var *p, int n)
 {
-    const int dim = rws_dist_longest(path, p, n);
+    const int dim = rws__dist_longest(path, p, n);
     if (dim == 1) return draw_number(path, kind, p, n);
     rws_var *numbers = rws_alloc(path, (size_t)dim * sizeof *numbers);
     for (int j = 0; j < dim; j++) {

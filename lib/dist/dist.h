@@ -17,7 +17,7 @@
 typedef enum {
     RWS_PLAIN,
     RWS_DEFENSIVE, /* from a mixture with the uniform distribution, of weight delta */
-    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_path_noted */
+    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws__path_noted */
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
     RWS_SMOOTHED,  /* such a point, made of a stick of smoothed bits: smoothed.c */
 } rws_drawing;
@@ -37,9 +37,9 @@ typedef struct rws_proposal {
     rws_relaxation relaxation; /* what takes the place of densities in a relaxed or smoothed pass */
 } rws_proposal;
 
-const rws_proposal *rws_path_proposal(const rws_path *path);
+const rws_proposal *rws__path_proposal(const rws_path *path);
 
-/* What a categorical site notes (rws_path_note) in a Gumbel, relaxed or smoothed pass. */
+/* What a categorical site notes (rws__path_note) in a Gumbel, relaxed or smoothed pass. */
 enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 
 /* Every family and every op of this room, NULL-terminated; the tests walk both. */
@@ -48,37 +48,37 @@ extern const rws_op *const     rws_dist_ops[];
 
 /* A categorical choice in a smoothed pass: the logits of its smoothed bits, one less than there are categories; their
  * log-density; and the log of the point on the simplex that they make (smoothed.c). */
-rws_var rws_smoothed_draw(rws_path *path, rws_var log_pi);
-rws_var rws_smoothed_density(rws_path *path, rws_var y, rws_var log_pi);
-rws_var rws_stick_break(rws_path *path, rws_var y);
+rws_var rws__smoothed_draw(rws_path *path, rws_var log_pi);
+rws_var rws__smoothed_density(rws_path *path, rws_var y, rws_var log_pi);
+rws_var rws__stick_break(rws_path *path, rws_var y);
 
 /* The length of the longest of n parameters. */
-int rws_dist_longest(rws_path *path, const rws_var *p, int n);
+int rws__dist_longest(rws_path *path, const rws_var *p, int n);
 
 /* For explain: a sentence if input `low` of this row, the lower bound, is not below the input after it, the upper bound. */
-rws_status rws_explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err);
+rws_status rws__explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err);
 
 /* The number with the share u of a Gamma of shape a and rate 1 below it, and its derivative by a; and the same for the
  * logarithm of that number. */
-double rws_gamma_draw(double a, double u, double *by_a);
-double rws_log_gamma_quantile(double a, double u, double *slope);
+double rws__gamma_draw(double a, double u, double *by_a);
+double rws__log_gamma_quantile(double a, double u, double *slope);
 
 /* Draws the number of successes among `trials` trials. Each parameter has one number. */
-rws_var rws_draw_binomial(rws_path *path, rws_var trials, rws_var logit);
+rws_var rws__draw_binomial(rws_path *path, rws_var trials, rws_var logit);
 
-/* The work of rws_site_visit, for public functions that have called rws_replayed and will call rws_returns. */
-rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
+/* The work of rws_site_visit, for public functions that have called rws__replayed and will call rws__returns. */
+rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
 
 /* Stops with a sentence if a family is not complete. */
-void rws_family_check(rws_path *path, const rws_family *f, const char *function);
+void rws__family_check(rws_path *path, const rws_family *f, const char *function);
 
 /* The length of the values of a family; stops with a sentence if its parameters do not fit each other. `site` is for the
  * sentence; NULL: outside of sites. */
-int rws_family_length(rws_path *path, const rws_family *f, const rws_var *p);
+int rws__family_length(rws_path *path, const rws_family *f, const rws_var *p);
 
 /* The draw_defensive of a single choice: from the mixture of its log-probabilities p[0] with the uniform distribution or, in
  * a pass with wrong_delta, as the authors' code does it. *log_mixture becomes the log-density that its weight counts. */
-rws_var rws_draw_defended(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture);
+rws_var rws__draw_defended(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture);
 
 /* The ops that several distributions use. */
 extern const rws_op rws_op_defend, rws_op_gumbel_draw;

@@ -20,24 +20,24 @@
 
 typedef double rws_each_function(const double *in, double *slope);
 
-static inline double rws_each_impossible(double *slope, int n)
+static inline double rws__each_impossible(double *slope, int n)
 {
     for (int i = 0; i < n; i++) slope[i] = 0;
     return -INFINITY;
 }
 
 /* A value as a float that is above 0. What is too small for a normal float becomes the smallest one. */
-static inline double rws_each_positive(double x)
+static inline double rws__each_positive(double x)
 {
     return x < 0x1p-126 ? 0x1p-126 : x > 0x1.fffffep127 ? 0x1.fffffep127 : x;
 }
 
-static inline __attribute__((always_inline)) void rws_each_density_forward(rws_call *c, int n_in, rws_each_function *f)
+static inline __attribute__((always_inline)) void rws__each_density_forward(rws_call *c, int n_in, rws_each_function *f)
 {
     int          dim = 1;
     const float *x[RWS_EACH_MOST];
     for (int s = 0; s < n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
-    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, dim);
+    for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         double total = 0;
         for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
@@ -49,13 +49,14 @@ static inline __attribute__((always_inline)) void rws_each_density_forward(rws_c
     }
 }
 
-static inline __attribute__((always_inline)) void rws_each_density_backward(rws_call *c, int n_in, rws_each_function *f)
+static inline __attribute__((always_inline)) void rws__each_density_backward(rws_call *c, int n_in,
+                                                                             rws_each_function *f)
 {
     int          dim = 1;
     const float *x[RWS_EACH_MOST];
     float       *g[RWS_EACH_MOST];
     for (int s = 0; s < n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
-    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, dim), g[s] = rws_call_open(c, s, dim);
+    for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, dim), g[s] = rws__call_open(c, s, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
         double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
         if (c->gout[i / (size_t)dim] == 0) continue;
@@ -64,17 +65,17 @@ static inline __attribute__((always_inline)) void rws_each_density_backward(rws_
         for (int s = 0; s < n_in; s++)
             if (g[s]) g[s][i] += (float)((double)c->gout[i / (size_t)dim] * slope[s]);
     }
-    for (int s = 0; s < n_in; s++) rws_call_close(c, s, dim, g[s]);
+    for (int s = 0; s < n_in; s++) rws__call_close(c, s, dim, g[s]);
 }
 
 /* The directional derivative of a log-density: the sum over components and inputs of slope_s d_s. Inputs: those of the
  * density, n_in of them, then as many directions d. */
-static inline __attribute__((always_inline)) void rws_each_tangent_forward(rws_call *c, int n_in, rws_each_function *f)
+static inline __attribute__((always_inline)) void rws__each_tangent_forward(rws_call *c, int n_in, rws_each_function *f)
 {
     int          dim = 1;
     const float *x[2 * RWS_EACH_MOST];
     for (int s = 0; s < 2 * n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
-    for (int s = 0; s < 2 * n_in; s++) x[s] = rws_call_input(c, s, dim);
+    for (int s = 0; s < 2 * n_in; s++) x[s] = rws__call_input(c, s, dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         double total = 0;
         for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
@@ -90,13 +91,14 @@ static inline __attribute__((always_inline)) void rws_each_tangent_forward(rws_c
 
 /* The derivatives of slope . d by the inputs are those of the slopes along d, since second derivatives commute: a central
  * difference of slopes, which are exact, over a step that is small against every input that is not 0. */
-static inline __attribute__((always_inline)) void rws_each_tangent_backward(rws_call *c, int n_in, rws_each_function *f)
+static inline __attribute__((always_inline)) void rws__each_tangent_backward(rws_call *c, int n_in,
+                                                                             rws_each_function *f)
 {
     int          dim = 1;
     const float *x[2 * RWS_EACH_MOST];
     float       *g[2 * RWS_EACH_MOST];
     for (int s = 0; s < 2 * n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
-    for (int s = 0; s < 2 * n_in; s++) x[s] = rws_call_input(c, s, dim), g[s] = rws_call_open(c, s, dim);
+    for (int s = 0; s < 2 * n_in; s++) x[s] = rws__call_input(c, s, dim), g[s] = rws__call_open(c, s, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
         double       in[RWS_EACH_MOST], up[RWS_EACH_MOST], down[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
         double       high[RWS_EACH_MOST] = {0}, low[RWS_EACH_MOST] = {0}, least = INFINITY, most = 0;
@@ -120,24 +122,24 @@ static inline __attribute__((always_inline)) void rws_each_tangent_backward(rws_
             if (g[n_in + s]) g[n_in + s][i] += (float)(by * slope[s]);
         }
     }
-    for (int s = 0; s < 2 * n_in; s++) rws_call_close(c, s, dim, g[s]);
+    for (int s = 0; s < 2 * n_in; s++) rws__call_close(c, s, dim, g[s]);
 }
 
 /* Records the op above for a log-density that moves. */
-static inline rws_var rws_each_tangent(rws_tangent *t, const rws_op *op)
+static inline rws_var rws__each_tangent(rws_tangent *t, const rws_op *op)
 {
     rws_var in[2 * RWS_EACH_MOST];
     for (int s = 0; s < t->n_in; s++) {
         in[s] = t->in[s];
-        in[t->n_in + s] = t->d[s].id ? t->d[s] : rws_tangent_zeros(t, 1);
+        in[t->n_in + s] = t->d[s].id ? t->d[s] : rws__tangent_zeros(t, 1);
     }
-    return rws_tangent_record(t, op, (rws_op_args){0}, in, 2 * t->n_in, 1);
+    return rws__tangent_record(t, op, (rws_op_args){0}, in, 2 * t->n_in, 1);
 }
 
-static inline __attribute__((always_inline)) void rws_each_draw_forward(rws_call *c, int n_in, rws_each_function *f)
+static inline __attribute__((always_inline)) void rws__each_draw_forward(rws_call *c, int n_in, rws_each_function *f)
 {
     const float *x[RWS_EACH_MOST];
-    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, c->dim);
+    for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, c->dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
         double in[RWS_EACH_MOST], slope[RWS_EACH_MOST];
         for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
@@ -146,11 +148,11 @@ static inline __attribute__((always_inline)) void rws_each_draw_forward(rws_call
     }
 }
 
-static inline __attribute__((always_inline)) void rws_each_draw_backward(rws_call *c, int n_in, rws_each_function *f)
+static inline __attribute__((always_inline)) void rws__each_draw_backward(rws_call *c, int n_in, rws_each_function *f)
 {
     const float *x[RWS_EACH_MOST];
     float       *g[RWS_EACH_MOST];
-    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, c->dim), g[s] = rws_call_open(c, s, c->dim);
+    for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, c->dim), g[s] = rws__call_open(c, s, c->dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
         double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
         if (c->gout[i] == 0) continue;
@@ -159,16 +161,16 @@ static inline __attribute__((always_inline)) void rws_each_draw_backward(rws_cal
         for (int s = 0; s < n_in; s++)
             if (g[s]) g[s][i] += (float)((double)c->gout[i] * slope[s]);
     }
-    for (int s = 0; s < n_in; s++) rws_call_close(c, s, c->dim, g[s]);
+    for (int s = 0; s < n_in; s++) rws__call_close(c, s, c->dim, g[s]);
 }
 
 /* The sentence about the first parameter that must be above 0 and is not; positive[i] is the name of parameter i, or NULL
  * if it may be any number. The parameters are the inputs from `first` on. */
-static inline rws_status rws_each_explain(const rws_call *c, size_t row, int first, int n, const char *const *positive,
-                                          const char *site, rws_error *err)
+static inline rws_status rws__each_explain(const rws_call *c, size_t row, int first, int n, const char *const *positive,
+                                           const char *site, rws_error *err)
 {
     for (int i = 0; i < n; i++)
-        if (positive[i]) RWS_TRY(rws_explain_positive(c, row, first + i, positive[i], site, err));
+        if (positive[i]) RWS_TRY(rws__explain_positive(c, row, first + i, positive[i], site, err));
     return RWS_OK;
 }
 
@@ -179,11 +181,11 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
 #define RWS_EACH_DENSITY(name_, n_, density_, explain_)                                                        \
     static void name_##_density_forward(rws_call *c)                                                           \
     {                                                                                                          \
-        rws_each_density_forward(c, (n_) + 1, density_);                                                       \
+        rws__each_density_forward(c, (n_) + 1, density_);                                                      \
     }                                                                                                          \
     static void name_##_density_backward(rws_call *c)                                                          \
     {                                                                                                          \
-        rws_each_density_backward(c, (n_) + 1, density_);                                                      \
+        rws__each_density_backward(c, (n_) + 1, density_);                                                     \
     }                                                                                                          \
     static rws_status name_##_density_explain(const rws_call *c, size_t row, const char *site, rws_error *err) \
     {                                                                                                          \
@@ -191,11 +193,11 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
     }                                                                                                          \
     static void name_##_density_tangent_forward(rws_call *c)                                                   \
     {                                                                                                          \
-        rws_each_tangent_forward(c, (n_) + 1, density_);                                                       \
+        rws__each_tangent_forward(c, (n_) + 1, density_);                                                      \
     }                                                                                                          \
     static void name_##_density_tangent_backward(rws_call *c)                                                  \
     {                                                                                                          \
-        rws_each_tangent_backward(c, (n_) + 1, density_);                                                      \
+        rws__each_tangent_backward(c, (n_) + 1, density_);                                                     \
     }                                                                                                          \
     const rws_op   rws_op_##name_##_density_tangent = {.name = #name_ "_density_tangent",                      \
                                                        .forgets = true,                                        \
@@ -203,7 +205,7 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
                                                        .backward = name_##_density_tangent_backward};          \
     static rws_var name_##_density_tangent(rws_tangent *t)                                                     \
     {                                                                                                          \
-        return rws_each_tangent(t, &rws_op_##name_##_density_tangent);                                         \
+        return rws__each_tangent(t, &rws_op_##name_##_density_tangent);                                        \
     }                                                                                                          \
     const rws_op   rws_op_##name_##_density = {.name = #name_ "_density",                                      \
                                                .forgets = true,                                                \
@@ -216,18 +218,18 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
         (void)f;                                                                                               \
         rws_var in[RWS_EACH_MOST] = {value};                                                                   \
         for (int i = 0; i < (n_); i++) in[i + 1] = p[i];                                                       \
-        return rws_record(path, &rws_op_##name_##_density, (rws_op_args){0}, in, (n_) + 1, 1);                 \
+        return rws__record(path, &rws_op_##name_##_density, (rws_op_args){0}, in, (n_) + 1, 1);                \
     }
 
 /* The op of a draw: rws_op_NAME_draw, and the function of the family that records it. */
 #define RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                                                   \
     static void name_##_draw_forward(rws_call *c)                                                           \
     {                                                                                                       \
-        rws_each_draw_forward(c, (n_) + 1, draw_);                                                          \
+        rws__each_draw_forward(c, (n_) + 1, draw_);                                                         \
     }                                                                                                       \
     static void name_##_draw_backward(rws_call *c)                                                          \
     {                                                                                                       \
-        rws_each_draw_backward(c, (n_) + 1, draw_);                                                         \
+        rws__each_draw_backward(c, (n_) + 1, draw_);                                                        \
     }                                                                                                       \
     static rws_status name_##_draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err) \
     {                                                                                                       \
@@ -241,11 +243,11 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
     static rws_var name_##_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)           \
     {                                                                                                       \
         (void)f;                                                                                            \
-        const int dim = rws_dist_longest(path, p, n_);                                                      \
+        const int dim = rws__dist_longest(path, p, n_);                                                     \
         rws_var   in[RWS_EACH_MOST];                                                                        \
         for (int i = 0; i < (n_); i++) in[i] = p[i];                                                        \
         in[n_] = rws_draw_noise(path, noise_, dim);                                                         \
-        return rws_record(path, &rws_op_##name_##_draw, (rws_op_args){.stop = stop}, in, (n_) + 1, dim);    \
+        return rws__record(path, &rws_op_##name_##_draw, (rws_op_args){.stop = stop}, in, (n_) + 1, dim);   \
     }
 
 /* Both ops and the family: rws_NAME_family. */
@@ -261,10 +263,10 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
                                              .log_density = name_##_log_density};
 
 /* The explainer of a family in which a table `positive` names the parameters that must be above 0. */
-#define RWS_EACH_EXPLAIN(positive_)                                                                                   \
-    static rws_status explain(const rws_call *c, size_t row, int first, const char *site, rws_error *err)             \
-    {                                                                                                                 \
-        return rws_each_explain(c, row, first, (int)(sizeof(positive_) / sizeof *(positive_)), positive_, site, err); \
+#define RWS_EACH_EXPLAIN(positive_)                                                                                    \
+    static rws_status explain(const rws_call *c, size_t row, int first, const char *site, rws_error *err)              \
+    {                                                                                                                  \
+        return rws__each_explain(c, row, first, (int)(sizeof(positive_) / sizeof *(positive_)), positive_, site, err); \
     }
 
 #endif

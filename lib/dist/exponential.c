@@ -7,7 +7,7 @@ static double density(const double *in, double *slope)
 {
     const double x = in[0], rate = in[1];
     if (!(rate > 0)) return NAN;
-    if (x < 0) return rws_each_impossible(slope, 2);
+    if (x < 0) return rws__each_impossible(slope, 2);
     slope[0] = -rate;
     slope[1] = 1 / rate - x;
     return log(rate) - rate * x;

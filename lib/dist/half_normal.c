@@ -7,7 +7,7 @@ static double density(const double *in, double *slope)
 {
     const double x = in[0], scale = in[1], d = x / scale;
     if (!(scale > 0)) return NAN;
-    if (x < 0) return rws_each_impossible(slope, 2);
+    if (x < 0) return rws__each_impossible(slope, 2);
     slope[0] = -d / scale;
     slope[1] = (d * d - 1) / scale;
     return -d * d / 2 - log(scale) - RWS_LOG_ROOT_2_PI + M_LN2;

@@ -7,7 +7,7 @@ static double density(const double *in, double *slope)
 {
     const double x = in[0], sd = in[2];
     if (!(sd > 0)) return NAN;
-    if (x <= 0) return rws_each_impossible(slope, 3);
+    if (x <= 0) return rws__each_impossible(slope, 3);
     const double d = (log(x) - in[1]) / sd;
     slope[0] = -(1 + d / sd) / x;
     slope[1] = d / sd;
@@ -18,7 +18,7 @@ static double density(const double *in, double *slope)
 static double draw(const double *in, double *slope)
 {
     if (!(in[1] > 0)) return NAN;
-    const double x = rws_each_positive(exp(in[0] + in[1] * in[2]));
+    const double x = rws__each_positive(exp(in[0] + in[1] * in[2]));
     slope[0] = x;
     slope[1] = x * in[2];
     return isnan(in[0]) ? NAN : x;

@@ -20,7 +20,7 @@ typedef struct {
 
 static const mixture *mixture_of(rws_path *path, const rws_family *f)
 {
-    if (!f->context) rws_path_mistake(path, "a mixture was visited without components; rws_mixture takes them.");
+    if (!f->context) rws__path_mistake(path, "a mixture was visited without components; rws_mixture takes them.");
     return f->context;
 }
 
@@ -28,7 +28,7 @@ static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
     const mixture *m = mixture_of(path, f);
     if (rws_dim(path, p[0]) != m->n)
-        rws_path_mistake(path, "rws_mixture was given %d logits for %d components.", rws_dim(path, p[0]), m->n);
+        rws__path_mistake(path, "rws_mixture was given %d logits for %d components.", rws_dim(path, p[0]), m->n);
     p[0] = rws_log_softmax(path, p[0]);
     for (int c = 0; c < m->n; c++) {
         const rws_family *one = m->components[c].family;
@@ -41,11 +41,11 @@ static int length(rws_path *path, const rws_family *f, const rws_var *p)
 {
     (void)p;
     const mixture *m = mixture_of(path, f);
-    const int      n = rws_family_length(path, m->components[0].family, m->params[0]);
+    const int      n = rws__family_length(path, m->components[0].family, m->params[0]);
     for (int c = 1; c < m->n; c++) {
-        const int other = rws_family_length(path, m->components[c].family, m->params[c]);
+        const int other = rws__family_length(path, m->components[c].family, m->params[c]);
         if (other != n)
-            rws_path_mistake(path, "components 0 and %d of a mixture have values of %d and %d numbers.", c, n, other);
+            rws__path_mistake(path, "components 0 and %d of a mixture have values of %d and %d numbers.", c, n, other);
     }
     return n;
 }
@@ -58,8 +58,8 @@ static int choices(rws_path *path, const rws_family *f, const rws_var *p)
     const int         n = one->choices(path, one, m->params[0]);
     for (int c = 1; c < m->n; c++)
         if (one->choices(path, one, m->params[c]) != n)
-            rws_path_mistake(path, "components 0 and %d of a mixture choose among %d and %d.", c, n,
-                             one->choices(path, one, m->params[c]));
+            rws__path_mistake(path, "components 0 and %d of a mixture choose among %d and %d.", c, n,
+                              one->choices(path, one, m->params[c]));
     return n;
 }
 
@@ -95,9 +95,9 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
     (void)stop;
     const mixture    *m = mixture_of(path, f);
     const rws_family *one = m->components[0].family;
-    if (rws_path_proposal(path)->how >= RWS_GUMBEL) /* the control variates know nothing of the index */
-        rws_path_mistake(path,
-                         "a mixture cannot be relaxed; this method needs a guide that draws a plain categorical.");
+    if (rws__path_proposal(path)->how >= RWS_GUMBEL) /* the control variates know nothing of the index */
+        rws__path_mistake(path,
+                          "a mixture cannot be relaxed; this method needs a guide that draws a plain categorical.");
     const rws_var index = rws_draw_index(path, p[0]);
     if (m->alike) {
         rws_var params[RWS_FAMILY_PARAMS];
@@ -110,8 +110,8 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
         const rws_family *other = m->components[c].family;
         values[c] = other->draw(path, other, m->params[c], true);
         if (rws_dim(path, values[c]) != n)
-            rws_path_mistake(path, "the family \"%s\" drew a value of %d numbers, but its length is %d.", other->name,
-                             rws_dim(path, values[c]), n);
+            rws__path_mistake(path, "the family \"%s\" drew a value of %d numbers, but its length is %d.", other->name,
+                              rws_dim(path, values[c]), n);
     }
     return rws_row(path, rws_concat(path, values, m->n), n, index);
 }
@@ -124,8 +124,8 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
         const rws_family *one = m->components[c].family;
         terms[c] = one->log_density(path, one, value, m->params[c]);
         if (rws_dim(path, terms[c]) != 1)
-            rws_path_mistake(path, "the log-density of the family \"%s\" has %d numbers, not one.", one->name,
-                             rws_dim(path, terms[c]));
+            rws__path_mistake(path, "the log-density of the family \"%s\" has %d numbers, not one.", one->name,
+                              rws_dim(path, terms[c]));
     }
     if (m->n == 1) return terms[0];
     return rws_log_sum_exp(path, rws_add(path, p[0], rws_concat(path, terms, m->n)));
@@ -145,9 +145,9 @@ const rws_family rws_mixture_family = {
 rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n)
 {
     rws_var value;
-    if (rws_replayed(path, &value)) return value;
+    if (rws__replayed(path, &value)) return value;
     if (n < 1 || !components)
-        rws_path_mistake(path, "rws_mixture takes at least one component, not %d.", components ? n : 0);
+        rws__path_mistake(path, "rws_mixture takes at least one component, not %d.", components ? n : 0);
     mixture    m = {components, n, true, rws_alloc(path, (size_t)n * sizeof *m.params)};
     rws_family f = rws_mixture_family;
     bool       drawn = true;
@@ -155,9 +155,9 @@ rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_
     f.support = components[0].family ? components[0].family->support : RWS_SUPPORT_REAL;
     for (int c = 0; c < n; c++) {
         const rws_family *one = components[c].family;
-        rws_family_check(path, one, "rws_mixture");
+        rws__family_check(path, one, "rws_mixture");
         if (one->n_params && !components[c].params)
-            rws_path_mistake(path, "component %d of a mixture was given no parameters (NULL).", c);
+            rws__path_mistake(path, "component %d of a mixture was given no parameters (NULL).", c);
         m.alike &= one == components[0].family;
         drawn &= one->draw != NULL;
         if (one->support != f.support) f.support = RWS_SUPPORT_REAL;
@@ -165,5 +165,5 @@ rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_
     if (m.alike) f.name = components[0].family->name;
     if (m.alike && components[0].family->choices) f.choices = choices;
     if (!drawn) f.draw = NULL;
-    return rws_returns(path, rws_site_work(path, site, &f, &logits));
+    return rws__returns(path, rws__site_work(path, site, &f, &logits));
 }

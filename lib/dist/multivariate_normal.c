@@ -19,7 +19,7 @@ static int length(rws_path *path, const rws_family *f, const rws_var *p)
     (void)f;
     const int n = rws_dim(path, p[0]), all = rws_dim(path, p[1]);
     if ((int64_t)all != (int64_t)n * n && 2 * (int64_t)all != (int64_t)n * (n + 1))
-        rws_path_mistake(
+        rws__path_mistake(
             path,
             "the Cholesky factor of a multivariate normal of %d numbers has %d numbers; it takes %lld (a matrix) or "
             "%lld (its lower triangle, row by row).",
@@ -32,14 +32,14 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
     (void)f;
     const int     n = rws_dim(path, p[0]);
     const rws_var in[] = {p[0], p[1], rws_draw_noise(path, RWS_NOISE_NORMAL, n)};
-    return rws_record(path, &rws_op_multivariate_normal_draw, (rws_op_args){.stop = stop}, in, 3, n);
+    return rws__record(path, &rws_op_multivariate_normal_draw, (rws_op_args){.stop = stop}, in, 3, n);
 }
 
 static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
     (void)f;
     const rws_var in[] = {value, p[0], p[1]};
-    return rws_record(path, &rws_op_multivariate_normal_density, (rws_op_args){0}, in, 3, 1);
+    return rws__record(path, &rws_op_multivariate_normal_density, (rws_op_args){0}, in, 3, 1);
 }
 
 const rws_family rws_multivariate_normal_family = {
@@ -75,12 +75,12 @@ static bool is_factor(const float *L, size_t n, int dim)
 
 static rws_status explain(const rws_call *c, size_t row, int s, size_t n, const char *site, rws_error *err)
 {
-    const float *L = rws_view_row(&c->in[s], row);
+    const float *L = rws__view_row(&c->in[s], row);
     for (size_t i = 0; i < n; i++) {
         const float x = L[row_of(i, n, c->in[s].dim) + i];
         if (!(x > 0))
             return rws_fail(err, RWS_BROKEN, "The diagonal of the Cholesky factor%s%s has %g; it must be above 0.",
-                            site ? " at site " : "", site ? site : "", rws_plain(x));
+                            site ? " at site " : "", site ? site : "", rws__plain(x));
     }
     return RWS_OK;
 }
@@ -90,7 +90,8 @@ static void multivariate_normal_draw_forward(rws_call *c)
 {
     const size_t n = (size_t)c->dim;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *m = rws_view_row(&c->in[0], r), *L = rws_view_row(&c->in[1], r), *e = rws_view_row(&c->in[2], r);
+        const float *m = rws__view_row(&c->in[0], r), *L = rws__view_row(&c->in[1], r),
+                    *e = rws__view_row(&c->in[2], r);
         for (size_t i = 0; i < n; i++) {
             const float *row = L + row_of(i, n, c->in[1].dim);
             double       total = (double)m[i];
@@ -104,17 +105,17 @@ static void multivariate_normal_draw_forward(rws_call *c)
 static void multivariate_normal_draw_backward(rws_call *c)
 {
     const size_t n = (size_t)c->dim, all = (size_t)c->in[1].dim;
-    float       *gm = rws_call_open(c, 0, c->dim), *gL = rws_call_open(c, 1, c->in[1].dim);
+    float       *gm = rws__call_open(c, 0, c->dim), *gL = rws__call_open(c, 1, c->in[1].dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *e = rws_view_row(&c->in[2], r), *g = c->gout + r * n;
+        const float *e = rws__view_row(&c->in[2], r), *g = c->gout + r * n;
         for (size_t i = 0; i < n; i++) {
             if (gm) gm[r * n + i] += g[i];
             float *row = gL ? gL + r * all + row_of(i, n, (int)all) : NULL;
             for (size_t j = 0; row && j <= i; j++) row[j] += g[i] * e[j];
         }
     }
-    rws_call_close(c, 0, c->dim, gm);
-    rws_call_close(c, 1, c->in[1].dim, gL);
+    rws__call_close(c, 0, c->dim, gm);
+    rws__call_close(c, 1, c->in[1].dim, gL);
 }
 
 static rws_status draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
@@ -149,9 +150,9 @@ static void multivariate_normal_density_forward(rws_call *c)
     const size_t n = (size_t)c->in[1].dim;
     double      *z = RWS_NEW(c->arena, double, n);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *L = rws_view_row(&c->in[2], r);
+        const float *L = rws__view_row(&c->in[2], r);
         double       total = -RWS_LOG_ROOT_2_PI * (double)n;
-        solve(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), L, n, c->in[2].dim, z);
+        solve(rws__view_row(&c->in[0], r), rws__view_row(&c->in[1], r), L, n, c->in[2].dim, z);
         for (size_t i = 0; i < n; i++) total -= z[i] * z[i] / 2 + log((double)L[row_of(i, n, c->in[2].dim) + i]);
         const bool fine = is_factor(L, n, c->in[2].dim);
         c->out[r] = fine ? (float)total : NAN;
@@ -163,12 +164,12 @@ static void multivariate_normal_density_backward(rws_call *c)
 {
     const size_t n = (size_t)c->in[1].dim, all = (size_t)c->in[2].dim;
     double      *z = RWS_NEW(c->arena, double, 2 * n), *w = z + n;
-    float *gx = rws_call_open(c, 0, (int)n), *gm = rws_call_open(c, 1, (int)n), *gL = rws_call_open(c, 2, (int)all);
+    float *gx = rws__call_open(c, 0, (int)n), *gm = rws__call_open(c, 1, (int)n), *gL = rws__call_open(c, 2, (int)all);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *L = rws_view_row(&c->in[2], r);
+        const float *L = rws__view_row(&c->in[2], r);
         const double g = (double)c->gout[r];
         if (g == 0) continue;
-        solve(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), L, n, (int)all, z);
+        solve(rws__view_row(&c->in[0], r), rws__view_row(&c->in[1], r), L, n, (int)all, z);
         for (size_t i = 0; i < n; i++) w[i] = z[i];
         solve_transposed(L, n, (int)all, w);
         for (size_t i = 0; i < n; i++) {
@@ -180,9 +181,9 @@ static void multivariate_normal_density_backward(rws_call *c)
             for (size_t j = 0; j <= i; j++) to[j] += (float)(g * (w[i] * z[j] - (i == j ? 1 / (double)row[i] : 0)));
         }
     }
-    rws_call_close(c, 0, (int)n, gx);
-    rws_call_close(c, 1, (int)n, gm);
-    rws_call_close(c, 2, (int)all, gL);
+    rws__call_close(c, 0, (int)n, gx);
+    rws__call_close(c, 1, (int)n, gm);
+    rws__call_close(c, 2, (int)all, gL);
 }
 
 static rws_status density_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
@@ -196,8 +197,8 @@ static void multivariate_normal_pull_forward(rws_call *c)
     const size_t n = (size_t)c->dim;
     double      *z = RWS_NEW(c->arena, double, n);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *L = rws_view_row(&c->in[1], r);
-        solve(rws_view_row(&c->in[0], r), NULL, L, n, c->in[1].dim, z);
+        const float *L = rws__view_row(&c->in[1], r);
+        solve(rws__view_row(&c->in[0], r), NULL, L, n, c->in[1].dim, z);
         solve_transposed(L, n, c->in[1].dim, z);
         for (size_t i = 0; i < n; i++) c->out[r * n + i] = (float)z[i];
     }
@@ -208,34 +209,34 @@ static void multivariate_normal_pull_backward(rws_call *c)
 {
     const size_t n = (size_t)c->dim;
     double      *z = RWS_NEW(c->arena, double, n);
-    float       *g = rws_call_open(c, 0, c->dim);
+    float       *g = rws__call_open(c, 0, c->dim);
     for (size_t r = 0; g && r < (size_t)c->n; r++) {
-        const float *L = rws_view_row(&c->in[1], r);
+        const float *L = rws__view_row(&c->in[1], r);
         solve(c->gout + r * n, NULL, L, n, c->in[1].dim, z);
         solve_transposed(L, n, c->in[1].dim, z);
         for (size_t i = 0; i < n; i++) g[r * n + i] += (float)z[i];
     }
-    rws_call_close(c, 0, c->dim, g);
+    rws__call_close(c, 0, c->dim, g);
 }
 
 /* w . (dm - dx). The factor must not move. */
 static rws_var multivariate_normal_density_tangent(rws_tangent *t)
 {
-    const int n = rws_tangent_dim(t, t->in[1]);
+    const int n = rws__tangent_dim(t, t->in[1]);
     if (t->d[2].id) return RWS_NO_TANGENT;
-    const rws_var y = rws_tangent_record(t, &rws_op_sub, (rws_op_args){0}, t->in, 2, n);
+    const rws_var y = rws__tangent_record(t, &rws_op_sub, (rws_op_args){0}, t->in, 2, n);
     const rws_var w =
-        rws_tangent_record(t, &rws_op_multivariate_normal_pull, (rws_op_args){0}, (rws_var[]){y, t->in[2]}, 2, n);
-    const rws_var moved = rws_tangent_add(t, t->d[1], rws_tangent_scale(t, t->d[0], -1));
-    return rws_tangent_record(t, &rws_op_dot, (rws_op_args){0}, (rws_var[]){w, moved}, 2, 1);
+        rws__tangent_record(t, &rws_op_multivariate_normal_pull, (rws_op_args){0}, (rws_var[]){y, t->in[2]}, 2, n);
+    const rws_var moved = rws__tangent_add(t, t->d[1], rws__tangent_scale(t, t->d[0], -1));
+    return rws__tangent_record(t, &rws_op_dot, (rws_op_args){0}, (rws_var[]){w, moved}, 2, 1);
 }
 
 /* dm + dL e: the op is linear in both, and the noise does not move. */
 static rws_var multivariate_normal_draw_tangent(rws_tangent *t)
 {
     if (!t->d[1].id) return t->d[0];
-    const rws_var m = t->d[0].id ? t->d[0] : rws_tangent_zeros(t, t->dim);
-    return rws_tangent_record(t, t->op, (rws_op_args){.k = 1}, (rws_var[]){m, t->d[1], t->in[2]}, 3, t->dim);
+    const rws_var m = t->d[0].id ? t->d[0] : rws__tangent_zeros(t, t->dim);
+    return rws__tangent_record(t, t->op, (rws_op_args){.k = 1}, (rws_var[]){m, t->d[1], t->in[2]}, 3, t->dim);
 }
 
 const rws_op rws_op_multivariate_normal_draw = {.name = "multivariate_normal_draw",

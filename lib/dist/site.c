@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-int rws_dist_longest(rws_path *path, const rws_var *p, int n)
+int rws__dist_longest(rws_path *path, const rws_var *p, int n)
 {
     int longest = 1;
     for (int i = 0; i < n; i++) longest = rws_dim(path, p[i]) > longest ? rws_dim(path, p[i]) : longest;
@@ -24,20 +24,20 @@ const rws_family *rws_family_find(const char *name)
 
 /* ---- families that may be an author's own */
 
-void rws_family_check(rws_path *path, const rws_family *f, const char *function)
+void rws__family_check(rws_path *path, const rws_family *f, const char *function)
 {
-    if (!f) rws_path_mistake(path, "%s was given no family (NULL).", function);
+    if (!f) rws__path_mistake(path, "%s was given no family (NULL).", function);
     if (!f->name || !f->log_density)
-        rws_path_mistake(path, "%s was given a family without %s.", function, f->name ? "a log-density" : "a name");
+        rws__path_mistake(path, "%s was given a family without %s.", function, f->name ? "a log-density" : "a name");
     if (f->n_params < 0 || f->n_params > RWS_FAMILY_PARAMS)
-        rws_path_mistake(path, "the family \"%s\" has %d parameters; a family has 0 to %d.", f->name, f->n_params,
-                         RWS_FAMILY_PARAMS);
+        rws__path_mistake(path, "the family \"%s\" has %d parameters; a family has 0 to %d.", f->name, f->n_params,
+                          RWS_FAMILY_PARAMS);
 }
 
 /* Copies the parameters and prepares them. */
 static void take_params(rws_path *path, const rws_family *f, const rws_var *params, rws_var *p)
 {
-    if (f->n_params && !params) rws_path_mistake(path, "the family \"%s\" was given no parameters (NULL).", f->name);
+    if (f->n_params && !params) rws__path_mistake(path, "the family \"%s\" was given no parameters (NULL).", f->name);
     if (f->n_params) memcpy(p, params, (size_t)f->n_params * sizeof *p);
     if (f->prepare) f->prepare(path, f, p);
 }
@@ -45,7 +45,7 @@ static void take_params(rws_path *path, const rws_family *f, const rws_var *para
 static rws_var checked_density(rws_path *path, const rws_family *f, rws_var log_density)
 {
     const int n = rws_dim(path, log_density);
-    if (n != 1) rws_path_mistake(path, "the log-density of the family \"%s\" has %d numbers, not one.", f->name, n);
+    if (n != 1) rws__path_mistake(path, "the log-density of the family \"%s\" has %d numbers, not one.", f->name, n);
     return log_density;
 }
 
@@ -53,40 +53,41 @@ static rws_var checked_value(rws_path *path, const rws_family *f, rws_var value,
 {
     const int n = rws_dim(path, value);
     if (n != length)
-        rws_path_mistake(path, "the family \"%s\" drew a value of %d numbers, but its length is %d.", f->name, n,
-                         length);
+        rws__path_mistake(path, "the family \"%s\" drew a value of %d numbers, but its length is %d.", f->name, n,
+                          length);
     return value;
 }
 
-int rws_family_length(rws_path *path, const rws_family *f, const rws_var *p)
+int rws__family_length(rws_path *path, const rws_family *f, const rws_var *p)
 {
     if (f->length) {
         const int n = f->length(path, f, p);
-        if (n < 1) rws_path_mistake(path, "the family \"%s\" has values of %d numbers.", f->name, n);
+        if (n < 1) rws__path_mistake(path, "the family \"%s\" has values of %d numbers.", f->name, n);
         return n;
     }
-    const int n = rws_dist_longest(path, p, f->n_params);
+    const int n = rws__dist_longest(path, p, f->n_params);
     for (int i = 0; i < f->n_params; i++)
         if (rws_dim(path, p[i]) != n && rws_dim(path, p[i]) != 1)
-            rws_path_mistake(path, "the parameters of the %s have %d and %d numbers; each takes %d or 1.", f->name, n,
-                             rws_dim(path, p[i]), n);
+            rws__path_mistake(path, "the parameters of the %s have %d and %d numbers; each takes %d or 1.", f->name, n,
+                              rws_dim(path, p[i]), n);
     return n;
 }
 
 /* ---- sites */
 
-const rws_proposal *rws_path_proposal(const rws_path *path)
+const rws_proposal *rws__path_proposal(const rws_path *path)
 {
     static const rws_proposal plain = {.how = RWS_PLAIN};
-    const rws_pass           *pass = rws_path_pass(path);
+    const rws_pass           *pass = rws__path_pass(path);
     return pass->mode == RWS_WAKE && pass->proposal ? pass->proposal : &plain;
 }
 
 /* A control variate on perturbed log-probabilities works for a single choice only. */
 static void expect_only_site(rws_path *path, const rws_family *f, const char *site)
 {
-    const char *only = rws_path_proposal(path)->only_site;
-    if (only && (strcmp(site, only) != 0 || strcmp(f->name, "categorical") != 0 || rws_path_noted(path, RWS_NOTE_Z).id))
+    const char *only = rws__path_proposal(path)->only_site;
+    if (only &&
+        (strcmp(site, only) != 0 || strcmp(f->name, "categorical") != 0 || rws__path_noted(path, RWS_NOTE_Z).id))
         rws_give_up(
             path,
             "The guide draws %s at site \"%s\", but this method needs a guide that draws one categorical at site "
@@ -111,7 +112,7 @@ static rws_var draw_every(rws_path *path, const char *site, const rws_family *f,
             "The %s at site \"%s\" is not a choice among finitely many, so that no sum goes through all choices "
             "of this model.",
             f->name, site);
-    return rws_draw_every(path, n_choices);
+    return rws__draw_every(path, n_choices);
 }
 
 static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, const rws_visit *v)
@@ -119,16 +120,16 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, const
     const bool stop = !v->pathwise;
     if (!f->draw) refuse_to_draw(path, f, v->site);
     const rws_var value = f->draw(path, f, p, stop);
-    if (rws_path_proposal(path)->how >= RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
+    if (rws__path_proposal(path)->how >= RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
     checked_value(path, f, value, v->dim);
-    return stop ? rws_var_stop(path, value) : value;
+    return stop ? rws__var_stop(path, value) : value;
 }
 
 /* dww_ref_bug is what the authors' code does with one choice; there is no such code for several choices at once. */
 static rws_var draw_defended(rws_path *path, const rws_family *f, const rws_var *p, const rws_visit *v,
                              rws_var *log_mixture)
 {
-    if (rws_path_proposal(path)->wrong_delta && f->draw_defensive != rws_draw_defended)
+    if (rws__path_proposal(path)->wrong_delta && f->draw_defensive != rws__draw_defended)
         rws_give_up(
             path, "dww_ref_bug is about single choices (categorical, bernoulli); at site \"%s\" the guide draws a %s.",
             v->site, f->name);
@@ -137,8 +138,8 @@ static rws_var draw_defended(rws_path *path, const rws_family *f, const rws_var 
 
 static void expect_length(rws_path *path, const rws_visit *v)
 {
-    const bool sleep = rws_path_pass(path)->mode == RWS_SLEEP;
-    if (rws_dim(path, v->value) != v->dim && rws_path_proposal(path)->how < RWS_RELAXED)
+    const bool sleep = rws__path_pass(path)->mode == RWS_SLEEP;
+    if (rws_dim(path, v->value) != v->dim && rws__path_proposal(path)->how < RWS_RELAXED)
         rws_give_up(path, "Site \"%s\" has %d numbers in the %s and %d in the %s.", v->site, v->dim,
                     sleep ? "guide" : "model", rws_dim(path, v->value), sleep ? "model" : "guide");
 }
@@ -146,46 +147,46 @@ static void expect_length(rws_path *path, const rws_visit *v)
 /* Sets the value of a visit, unless it is found or given; and *log_mixture if the family has drawn from a mixture. */
 static void make_value(rws_path *path, const rws_family *f, const rws_var *p, rws_visit *v, rws_var *log_mixture)
 {
-    const rws_proposal *proposal = rws_path_proposal(path);
+    const rws_proposal *proposal = rws__path_proposal(path);
     if (v->what == RWS_VISIT_FOUND) expect_length(path, v);
     else if (v->what == RWS_VISIT_GIVEN && proposal->how > RWS_DEFENSIVE)
         rws_give_up(path, "Choices can be given only where they would be drawn plainly.");
     if (v->what == RWS_VISIT_GUIDE) expect_only_site(path, f, v->site);
     if (v->what < RWS_VISIT_GUIDE) return;
-    if (rws_path_pass(path)->enumerate) v->value = draw_every(path, v->site, f, v->n_choices);
+    if (rws__path_pass(path)->enumerate) v->value = draw_every(path, v->site, f, v->n_choices);
     else if (v->what == RWS_VISIT_GUIDE && proposal->how == RWS_DEFENSIVE && f->draw_defensive)
         v->value = draw_defended(path, f, p, v, log_mixture);
     else v->value = draw(path, f, p, v);
 }
 
-rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
 {
     rws_var p[RWS_FAMILY_PARAMS], log_density = {0}, log_drawn = {0};
-    rws_path_comes_to(path, site);
-    rws_family_check(path, f, "rws_site_visit");
+    rws__path_comes_to(path, site);
+    rws__family_check(path, f, "rws_site_visit");
     take_params(path, f, params, p);
     rws_visit v = {.site = site, .family = f->name, .reparameterised = f->reparameterised};
-    v.dim = rws_family_length(path, f, p);
+    v.dim = rws__family_length(path, f, p);
     v.n_choices = f->choices ? f->choices(path, f, p) : 0;
     v.n_values = f->support == RWS_SUPPORT_BITS ? 2 : v.n_choices;
     v.size = f->size ? f->size(path, f, p) : f->choices ? v.n_choices : v.dim;
-    rws_visit_begin(path, &v);
+    rws__visit_begin(path, &v);
     make_value(path, f, p, &v, &log_drawn);
     const bool guided = v.what == RWS_VISIT_GUIDE;
-    if (v.scored && !(guided && rws_path_pass(path)->enumerate)) {
+    if (v.scored && !(guided && rws__path_pass(path)->enumerate)) {
         const bool found = v.what == RWS_VISIT_FOUND;
         log_density = checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, v.value, p));
     }
-    if (guided && rws_path_proposal(path)->how == RWS_DEFENSIVE && !log_drawn.id) log_drawn = log_density;
-    rws_visit_end(path, &v, log_density, log_drawn);
+    if (guided && rws__path_proposal(path)->how == RWS_DEFENSIVE && !log_drawn.id) log_drawn = log_density;
+    rws__visit_end(path, &v, log_density, log_drawn);
     return v.value;
 }
 
 rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
 {
     rws_var value;
-    if (rws_replayed(path, &value)) return value;
-    return rws_returns(path, rws_site_work(path, site, f, params));
+    if (rws__replayed(path, &value)) return value;
+    return rws__returns(path, rws__site_work(path, site, f, params));
 }
 
 /* ---- outside of sites */
@@ -193,28 +194,28 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
 rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *params)
 {
     rws_var v, p[RWS_FAMILY_PARAMS];
-    if (rws_replayed(path, &v)) return v;
-    rws_family_check(path, f, __func__);
+    if (rws__replayed(path, &v)) return v;
+    rws__family_check(path, f, __func__);
     take_params(path, f, params, p);
-    const int length = rws_family_length(path, f, p), n = rws_dim(path, value);
+    const int length = rws__family_length(path, f, p), n = rws_dim(path, value);
     if (n != length)
-        rws_path_mistake(path, "rws_log_density was given a value of %d numbers; values of this %s have %d.", n,
-                         f->name, length);
-    return rws_returns(path, checked_density(path, f, f->log_density(path, f, value, p)));
+        rws__path_mistake(path, "rws_log_density was given a value of %d numbers; values of this %s have %d.", n,
+                          f->name, length);
+    return rws__returns(path, checked_density(path, f, f->log_density(path, f, value, p)));
 }
 
 rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params)
 {
     rws_var v, p[RWS_FAMILY_PARAMS];
-    if (rws_replayed(path, &v)) return v;
-    if (!rws_path_is_nested(path))
-        rws_path_mistake(path, "rws_draw_from was called by the program; it is for the draw of a distribution.");
-    rws_family_check(path, f, __func__);
+    if (rws__replayed(path, &v)) return v;
+    if (!rws__path_is_nested(path))
+        rws__path_mistake(path, "rws_draw_from was called by the program; it is for the draw of a distribution.");
+    rws__family_check(path, f, __func__);
     take_params(path, f, params, p);
-    if (!f->draw) rws_path_mistake(path, "the family \"%s\" cannot be drawn from.", f->name);
-    const int length = rws_family_length(path, f, p);
+    if (!f->draw) rws__path_mistake(path, "the family \"%s\" cannot be drawn from.", f->name);
+    const int length = rws__family_length(path, f, p);
     v = checked_value(path, f, f->draw(path, f, p, true), length);
-    return rws_returns(path, rws_var_stop(path, v));
+    return rws__returns(path, rws__var_stop(path, v));
 }
 
 /* ---- observations with a density of their own */
@@ -248,8 +249,9 @@ static rws_var own_draw(rws_path *path, const rws_family *f, const rws_var *p, b
 
 rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, rws_drawer *draw, const void *context)
 {
-    if (!site || !log_density) rws_path_mistake(path, "rws_observe was given no %s (NULL).", site ? "density" : "site");
-    const own_density own = {log_density, draw, context, rws_site_observes(path, site)};
+    if (!site || !log_density)
+        rws__path_mistake(path, "rws_observe was given no %s (NULL).", site ? "density" : "site");
+    const own_density own = {log_density, draw, context, rws__site_observes(path, site)};
     const rws_family  f = {.name = "density of its own",
                            .length = own_length,
                            .draw = draw ? own_draw : NULL,

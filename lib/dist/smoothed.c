@@ -25,45 +25,45 @@ extern const rws_op rws_op_stick_logits, rws_op_stick_break, rws_op_smooth_draw,
 
 static rws_op_args smoothing_of(rws_path *path)
 {
-    const rws_proposal *proposal = rws_path_proposal(path);
+    const rws_proposal *proposal = rws__path_proposal(path);
     return (rws_op_args){.k = (int)proposal->smoothing, .s = (float)proposal->sharpness};
 }
 
 static rws_var stick_logits(rws_path *path, rws_var log_pi)
 {
-    return rws_record(path, &rws_op_stick_logits, (rws_op_args){0}, &log_pi, 1, rws_dim(path, log_pi) - 1);
+    return rws__record(path, &rws_op_stick_logits, (rws_op_args){0}, &log_pi, 1, rws_dim(path, log_pi) - 1);
 }
 
-rws_var rws_smoothed_draw(rws_path *path, rws_var log_pi)
+rws_var rws__smoothed_draw(rws_path *path, rws_var log_pi)
 {
     const int n = rws_dim(path, log_pi) - 1;
     if (n < 1)
-        rws_path_mistake(path, "a choice among 1 has no bits that could be smoothed; give it at least 2 categories.");
+        rws__path_mistake(path, "a choice among 1 has no bits that could be smoothed; give it at least 2 categories.");
     const rws_var in[] = {stick_logits(path, log_pi), rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
-    return rws_record(path, &rws_op_smooth_draw, smoothing_of(path), in, 2, n);
+    return rws__record(path, &rws_op_smooth_draw, smoothing_of(path), in, 2, n);
 }
 
-rws_var rws_smoothed_density(rws_path *path, rws_var y, rws_var log_pi)
+rws_var rws__smoothed_density(rws_path *path, rws_var y, rws_var log_pi)
 {
-    return rws_record(path, &rws_op_smooth_density, smoothing_of(path), (rws_var[]){y, stick_logits(path, log_pi)}, 2,
-                      1);
+    return rws__record(path, &rws_op_smooth_density, smoothing_of(path), (rws_var[]){y, stick_logits(path, log_pi)}, 2,
+                       1);
 }
 
-rws_var rws_stick_break(rws_path *path, rws_var y)
+rws_var rws__stick_break(rws_path *path, rws_var y)
 {
-    return rws_record(path, &rws_op_stick_break, (rws_op_args){0}, &y, 1, rws_dim(path, y) + 1);
+    return rws__record(path, &rws_op_stick_break, (rws_op_args){0}, &y, 1, rws_dim(path, y) + 1);
 }
 
 rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature)
 {
     rws_var v;
-    if (rws_path_proposal(path)->how != RWS_SMOOTHED) return rws_concrete_density(path, log_s, log_pi, temperature);
-    if (rws_replayed(path, &v)) return v;
-    rws_var y = rws_path_noted(path, RWS_NOTE_Z);
+    if (rws__path_proposal(path)->how != RWS_SMOOTHED) return rws_concrete_density(path, log_s, log_pi, temperature);
+    if (rws__replayed(path, &v)) return v;
+    rws_var y = rws__path_noted(path, RWS_NOTE_Z);
     if (rws_dim(path, log_pi) != rws_dim(path, y) + 1)
-        rws_path_mistake(path, "rws_relaxed_density takes the log-probabilities of %d categories, not of %d.",
-                         rws_dim(path, y) + 1, rws_dim(path, log_pi));
-    return rws_returns(path, rws_smoothed_density(path, y, log_pi));
+        rws__path_mistake(path, "rws_relaxed_density takes the log-probabilities of %d categories, not of %d.",
+                          rws_dim(path, y) + 1, rws_dim(path, log_pi));
+    return rws__returns(path, rws__smoothed_density(path, y, log_pi));
 }
 
 /* ---- one bit */
@@ -203,7 +203,7 @@ static double density_of_bit(const smoothing *s, double y, double l, double *by_
 static void smooth_draw_forward(rws_call *c)
 {
     const smoothing s = smoothing_of_call(c);
-    const float    *l = rws_call_input(c, 0, c->dim), *u = rws_call_input(c, 1, c->dim);
+    const float    *l = rws__call_input(c, 0, c->dim), *u = rws__call_input(c, 1, c->dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
         double slope;
         c->out[i] = (float)draw_bit(&s, (double)l[i], (double)u[i], &slope);
@@ -213,9 +213,9 @@ static void smooth_draw_forward(rws_call *c)
 
 static void smooth_draw_backward(rws_call *c)
 {
-    float *g = rws_call_open(c, 0, c->dim);
+    float *g = rws__call_open(c, 0, c->dim);
     for (size_t i = 0; g && i < (size_t)c->n * (size_t)c->dim; i++) g[i] += c->gout[i] * c->saved[i];
-    rws_call_close(c, 0, c->dim, g);
+    rws__call_close(c, 0, c->dim, g);
 }
 
 /* The sum over the bits. Inputs: y, logits l. */
@@ -223,7 +223,7 @@ static void smooth_density_forward(rws_call *c)
 {
     const smoothing s = smoothing_of_call(c);
     const int       dim = c->in[1].dim;
-    const float    *y = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim);
+    const float    *y = rws__call_input(c, 0, dim), *l = rws__call_input(c, 1, dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         double total = 0, by_y, by_l;
         for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++)
@@ -236,23 +236,23 @@ static void smooth_density_backward(rws_call *c)
 {
     const smoothing s = smoothing_of_call(c);
     const int       dim = c->in[1].dim;
-    const float    *y = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim);
-    float          *gy = rws_call_open(c, 0, dim), *gl = rws_call_open(c, 1, dim);
+    const float    *y = rws__call_input(c, 0, dim), *l = rws__call_input(c, 1, dim);
+    float          *gy = rws__call_open(c, 0, dim), *gl = rws__call_open(c, 1, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
         double by_y, by_l;
         density_of_bit(&s, (double)y[i], (double)l[i], &by_y, &by_l);
         if (gy) gy[i] += c->gout[i / (size_t)dim] * (float)by_y;
         if (gl) gl[i] += c->gout[i / (size_t)dim] * (float)by_l;
     }
-    rws_call_close(c, 0, dim, gy);
-    rws_call_close(c, 1, dim, gl);
+    rws__call_close(c, 0, dim, gy);
+    rws__call_close(c, 1, dim, gl);
 }
 
 /* Output i: log pi_i - tail_i, where tail_i = log sum_{j > i} pi_j. */
 static void stick_logits_forward(rws_call *c)
 {
     const size_t C = (size_t)c->dim + 1;
-    const float *log_pi = rws_call_input(c, 0, c->dim + 1);
+    const float *log_pi = rws__call_input(c, 0, c->dim + 1);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *p = log_pi + r * C;
         double       tail = (double)p[C - 1];
@@ -268,8 +268,8 @@ static void stick_logits_forward(rws_call *c)
 static void stick_logits_backward(rws_call *c)
 {
     const size_t C = (size_t)c->dim + 1;
-    const float *log_pi = rws_call_input(c, 0, c->dim + 1);
-    float       *g = rws_call_open(c, 0, c->dim + 1);
+    const float *log_pi = rws__call_input(c, 0, c->dim + 1);
+    float       *g = rws__call_open(c, 0, c->dim + 1);
     double      *tail = RWS_NEW(c->arena, double, C);
     for (size_t r = 0; g && r < (size_t)c->n; r++) {
         const float *p = log_pi + r * C, *gout = c->gout + r * (C - 1);
@@ -283,14 +283,14 @@ static void stick_logits_backward(rws_call *c)
             sum = (sum != 0 ? sum * exp(tail[j] - tail[j - 1]) : 0) + (double)gout[j];
         }
     }
-    rws_call_close(c, 0, c->dim + 1, g);
+    rws__call_close(c, 0, c->dim + 1, g);
 }
 
 /* log s from y. */
 static void stick_break_forward(rws_call *c)
 {
     const size_t C = (size_t)c->dim;
-    const float *y = rws_call_input(c, 0, c->dim - 1);
+    const float *y = rws__call_input(c, 0, c->dim - 1);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         double left = 0; /* log of what is left of the stick */
         for (size_t i = 0; i + 1 < C; i++) {
@@ -305,8 +305,8 @@ static void stick_break_forward(rws_call *c)
 static void stick_break_backward(rws_call *c)
 {
     const size_t C = (size_t)c->dim;
-    const float *y = rws_call_input(c, 0, c->dim - 1);
-    float       *g = rws_call_open(c, 0, c->dim - 1);
+    const float *y = rws__call_input(c, 0, c->dim - 1);
+    float       *g = rws__call_open(c, 0, c->dim - 1);
     for (size_t r = 0; g && r < (size_t)c->n; r++) {
         double after = (double)c->gout[r * C + C - 1];
         for (size_t i = C - 1; i-- > 0;) {
@@ -316,7 +316,7 @@ static void stick_break_backward(rws_call *c)
             after += own;
         }
     }
-    rws_call_close(c, 0, c->dim - 1, g);
+    rws__call_close(c, 0, c->dim - 1, g);
 }
 
 const rws_op rws_op_stick_logits = {

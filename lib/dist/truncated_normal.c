@@ -16,7 +16,7 @@ static bool valid(double sd, double low, double high)
 /* log(Phi(b) - Phi(a)), a < b */
 static double log_mass(double a, double b)
 {
-    if (a >= 0) return rws_log_tail(a) + log(-expm1(rws_log_tail(b) - rws_log_tail(a)));
+    if (a >= 0) return rws__log_tail(a) + log(-expm1(rws__log_tail(b) - rws__log_tail(a)));
     if (b <= 0) return log_mass(-b, -a);
     return log(0.5 * (erf(b * M_SQRT1_2) - erf(a * M_SQRT1_2)));
 }
@@ -36,7 +36,7 @@ static double density(const double *in, double *slope)
 {
     const double x = in[0], m = in[1], sd = in[2], low = in[3], high = in[4];
     if (!valid(sd, low, high) || isnan(m) || isnan(x)) return NAN;
-    if (x < low || x > high) return rws_each_impossible(slope, 5);
+    if (x < low || x > high) return rws__each_impossible(slope, 5);
     const double a = (low - m) / sd, b = (high - m) / sd, z = (x - m) / sd, log_m = log_mass(a, b);
     const double at_a = edge(a, log_m), at_b = edge(b, log_m);
     slope[0] = -z / sd;
@@ -52,8 +52,8 @@ static double quantile(double a, double b, double u)
 {
     if (a < 0 && (b <= 0 || 0.5 * (erfc(-a * M_SQRT1_2) * (1 - u) + erfc(-b * M_SQRT1_2) * u) < 0.5))
         return -quantile(-b, -a, 1 - u);
-    if (a < 0) return rws_tail_inverse(log(0.5 * (erfc(a * M_SQRT1_2) * (1 - u) + erfc(b * M_SQRT1_2) * u)));
-    return rws_tail_inverse(rws_log_tail(a) + log1p(u * expm1(rws_log_tail(b) - rws_log_tail(a))));
+    if (a < 0) return rws__tail_inverse(log(0.5 * (erfc(a * M_SQRT1_2) * (1 - u) + erfc(b * M_SQRT1_2) * u)));
+    return rws__tail_inverse(rws__log_tail(a) + log1p(u * expm1(rws__log_tail(b) - rws__log_tail(a))));
 }
 
 /* The density at a bound divided by the density at z. */
@@ -77,8 +77,8 @@ static double draw(const double *in, double *slope)
 
 static rws_status explain(const rws_call *c, size_t row, int first, const char *site, rws_error *err)
 {
-    RWS_TRY(rws_each_explain(c, row, first, 4, positive, site, err));
-    return rws_explain_bounds(c, row, first + 2, site, err);
+    RWS_TRY(rws__each_explain(c, row, first, 4, positive, site, err));
+    return rws__explain_bounds(c, row, first + 2, site, err);
 }
 
 RWS_EACH_FAMILY(truncated_normal, "truncated normal",

@@ -77,7 +77,7 @@ static const uint8_t *narrowed_alive(rws_engine *e, uint8_t **alive, uint32_t at
     alive[at] = RWS_NEW0(&e->arena, uint8_t, e->levels[at].n_rows);
     for (const reader *r = e->levels[at].readers; r; r = r->next) {
         const uint8_t  *above = narrowed_alive(e, alive, r->level);
-        const uint32_t *map = rws_level_map(e, r->level, at);
+        const uint32_t *map = rws__level_map(e, r->level, at);
         for (uint32_t row = 0; row < e->levels[r->level].n_rows; row++) {
             const uint32_t to = map ? map[row] : row;
             if (above[row] && to != NONE) alive[at][to] = 1;
@@ -104,7 +104,7 @@ static void find_live(rws_engine *e)
         uint32_t at = 0;
         for (uint32_t i = 0; i < e->n_ends; i++)
             for (uint32_t row = 0; row < e->levels[e->ends[i].level].n_rows; row++)
-                alive[e->ends[i].level][row] = table[rws_scores_place(e, at++)];
+                alive[e->ends[i].level][row] = table[rws__scores_place(e, at++)];
         for (uint32_t i = e->n_levels; i-- > 0;) {
             level *l = &e->levels[i];
             if (l->place) continue;
@@ -143,7 +143,7 @@ static float *param_gradient(const rws_engine *e, const rws_param *p, float *gra
     return gradient + p->offset;
 }
 
-float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient)
+float *rws__node_gradient(rws_engine *e, uint32_t id, float *gradient)
 {
     node *n = &e->nodes[id];
     if (n->param) return param_gradient(e, n->param, gradient);
@@ -155,9 +155,9 @@ float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient)
 /* The gradient of a row of a node, in whichever part the row is. */
 static float *row_gradient(rws_engine *e, uint32_t id, uint32_t row, float *gradient)
 {
-    const uint32_t place = rws_node_row(e, &id, row);
+    const uint32_t place = rws__node_row(e, &id, row);
     const node    *n = &e->nodes[id];
-    return rws_node_gradient(e, id, gradient) + live_position(&e->levels[n->rows], place) * (size_t)n->dim;
+    return rws__node_gradient(e, id, gradient) + live_position(&e->levels[n->rows], place) * (size_t)n->dim;
 }
 
 /* gradient of a node += coefficients of the rows of level `at`, which is at or below the node's level */
@@ -166,9 +166,9 @@ static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, un
     const node *n = &e->nodes[id];
     if (!(n->depends & groups)) return;
     const level   *from = &e->levels[at];
-    const uint32_t part = rws_node_part(e, id, at);
+    const uint32_t part = rws__node_part(e, id, at);
     if (part == NONE) {
-        const uint32_t *map = rws_level_map(e, at, n->all);
+        const uint32_t *map = rws__level_map(e, at, n->all);
         for (uint32_t i = 0; i < from->n_live; i++) {
             const uint32_t row = live_row(from, i);
             *row_gradient(e, id, map ? map[row] : row, gradient) += (float)coef[row];
@@ -176,8 +176,8 @@ static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, un
         return;
     }
     n = &e->nodes[part];
-    float          *g = rws_node_gradient(e, part, gradient);
-    const uint32_t *map = rws_level_map(e, at, n->rows);
+    float          *g = rws__node_gradient(e, part, gradient);
+    const uint32_t *map = rws__level_map(e, at, n->rows);
     const level    *to = &e->levels[n->rows];
     if (from->live || to->live)
         for (uint32_t i = 0; i < from->n_live; i++) {
@@ -253,11 +253,11 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
         const level   *mine = &e->levels[n->rows];
         const uint32_t rows = mine->n_live;
         if (source->depends & groups && rows) {
-            const uint32_t  part = rws_node_part(e, n->in[s], n->rows);
+            const uint32_t  part = rws__node_part(e, n->in[s], n->rows);
             const bool      one = part != NONE;
-            float          *to = one ? rws_node_gradient(e, part, gradient) : NULL;
+            float          *to = one ? rws__node_gradient(e, part, gradient) : NULL;
             const level    *its = one ? &e->levels[e->nodes[part].rows] : NULL;
-            const uint32_t *map = rws_level_map(e, n->rows, one ? e->nodes[part].rows : source->all);
+            const uint32_t *map = rws__level_map(e, n->rows, one ? e->nodes[part].rows : source->all);
             for (uint32_t r = 0; r < rows; r++) {
                 const uint32_t at = live_row(mine, r), row = map ? map[at] : at;
                 float *restrict sum =
@@ -290,13 +290,13 @@ static const uint32_t *live_places(rws_engine *e, const call *c, int s)
     for (uint32_t i = 0; i < c->n_nodes; i++) {
         const node *n = &e->nodes[e->order[c->first + i]];
         if (n->rows == e->nodes[n->in[s]].rows) continue;
-        const node *m = &e->nodes[rws_node_part(e, n->in[s], n->rows)];
+        const node *m = &e->nodes[rws__node_part(e, n->in[s], n->rows)];
         differ |= e->levels[n->rows].n_live != e->levels[m->rows].n_live;
     }
     if (!differ) return NULL;
     uint32_t *place = RWS_NEW(&e->arena, uint32_t, c->n_live);
     for (uint32_t i = 0; i < c->n_nodes; i++) {
-        const node  *n = &e->nodes[e->order[c->first + i]], *m = &e->nodes[rws_node_part(e, n->in[s], n->rows)];
+        const node  *n = &e->nodes[e->order[c->first + i]], *m = &e->nodes[rws__node_part(e, n->in[s], n->rows)];
         const level *mine = &e->levels[n->rows], *its = &e->levels[m->rows];
         for (uint32_t r = 0; r < mine->n_live; r++)
             place[at++] = m->first_live - first->first_live + live_position(its, live_row(mine, r));
@@ -314,7 +314,7 @@ static rws_sink sink_of(rws_engine *e, const call *c, int s, const uint32_t *row
         source->gradient = RWS_NEW(&e->arena, float, (size_t)c->n_live *dim);
         return (rws_sink){.data = source->gradient, .fresh = true};
     }
-    rws_sink     sink = {rws_node_gradient(e, c->source[s], gradient), v->row, false};
+    rws_sink     sink = {rws__node_gradient(e, c->source[s], gradient), v->row, false};
     const level *its = &e->levels[e->nodes[c->source[s]].rows];
     if (!v->row) sink.row = live_places(e, c, s);
     if (!v->row || (!rows && !its->live)) return sink;
@@ -378,7 +378,7 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
         k.gw = k.op->defers ? gradient + w->offset : param_gradient(e, w, gradient);
     if (b && !k.args.tangent && param_moves(b, &k.args, groups)) k.gb = param_gradient(e, b, gradient);
     k.op->backward(&k);
-    for (int s = 0; s < k.n_in; s++) rws_call_clear(&k, s); /* zeros for an input that the op has no gradient for */
+    for (int s = 0; s < k.n_in; s++) rws__call_clear(&k, s); /* zeros for an input that the op has no gradient for */
     for (int s = 0; s < k.n_in; s++)
         if (gathered[s]) scatter(e, c, s, groups, gathered[s], gradient);
 }
@@ -391,7 +391,7 @@ static void walk_back(rws_engine *e, unsigned groups, float *gradient)
     for (uint32_t i = e->n_calls; i-- > 0;) {
         call *c = &e->calls[i];
         if (!c->gradient || !c->c.op->backward || !(c->depends & groups)) continue;
-        rws_engine_go_on(e, &c->c);
+        rws__engine_go_on(e, &c->c);
         backward_call(e, c, groups, gradient);
     }
 }
@@ -400,14 +400,14 @@ static void backward(rws_engine *e, unsigned groups, float *gradient)
 {
     const uint64_t flops = rws_gemm_flops;
     walk_back(e, groups, gradient);
-    rws_products_flush(&e->products, gradient, &e->arena);
+    rws__products_flush(&e->products, gradient, &e->arena);
     e->stats.flops += rws_gemm_flops - flops;
 }
 
-rws_status rws_engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err)
+rws_status rws__engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err)
 {
     RWS_ENTER(e, backward(e, groups, gradient));
-    return rws_engine_status(e, err);
+    return rws__engine_status(e, err);
 }
 
 static void backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched)
@@ -415,15 +415,15 @@ static void backward_deferred(rws_engine *e, unsigned groups, float *gradient, b
     const uint64_t flops = rws_gemm_flops;
     e->touched = touched;
     walk_back(e, groups, gradient);
-    rws_products_join(&e->products, &e->arena);
+    rws__products_join(&e->products, &e->arena);
     e->stats.flops += rws_gemm_flops - flops;
 }
 
-rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
-                                        const rws_products **products, rws_error *err)
+rws_status rws__engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
+                                         const rws_products **products, rws_error *err)
 {
     RWS_ENTER(e, backward_deferred(e, groups, gradient, touched));
     e->touched = NULL;
     *products = e->status == RWS_OK ? &e->products : NULL;
-    return rws_engine_status(e, err);
+    return rws__engine_status(e, err);
 }

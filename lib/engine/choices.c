@@ -29,7 +29,7 @@ static range range_of(const rws_engine *e, uint32_t datum)
     return start ? (range){start[datum], start[datum + 1]} : (range){0, e->n_given};
 }
 
-void rws_given_begin(rws_engine *e)
+void rws__given_begin(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
     const uint32_t  n_lists = p->given_start ? (uint32_t)p->n_data : 1;
@@ -40,13 +40,13 @@ void rws_given_begin(rws_engine *e)
     e->given_used = p->given_start ? NULL : RWS_NEW0(&e->arena, bool, e->n_given);
 }
 
-bool rws_given_missing(const rws_engine *e, const rws_path *path, uint32_t datum)
+bool rws__given_missing(const rws_engine *e, const rws_path *path, uint32_t datum)
 {
     const range r = range_of(e, datum);
     return path->n_taken < r.end - r.first;
 }
 
-bool rws_engine_given_reached(const rws_engine *e, int i)
+bool rws__engine_given_reached(const rws_engine *e, int i)
 {
     RWS_CHECK(e->given_used && i >= 0 && (uint32_t)i < e->n_given);
     return e->given_used[i];
@@ -78,17 +78,17 @@ static const rws_choice *first_missing(const rws_engine *e, const rws_path *path
 /* Fails the pass if certainly no particle visits the site of a given choice: a choice of a datum whose particles drew
  * nothing, because all their choices were given; or, where the caller says that all choices are given, or in a sleep pass, a
  * choice that no path took. */
-void rws_given_end(rws_engine *e)
+void rws__given_end(rws_engine *e)
 {
     const char *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
     for (uint32_t i = 0; i < e->n_ends && e->n_given && e->pass.given_start; i++) {
         const rws_path *path = e->paths[e->ends[i].path];
-        const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws__level_map(e, last, 1);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++) {
-            const uint32_t d = rws_row_datum(e, last, to_base, row);
-            if (!rws_given_missing(e, path, d) || !drew_nothing(path)) continue;
+            const uint32_t d = rws__row_datum(e, last, to_base, row);
+            if (!rws__given_missing(e, path, d) || !drew_nothing(path)) continue;
             const rws_choice *c = first_missing(e, path, d);
-            rws_engine_fail(
+            rws__engine_fail(
                 e, RWS_BAD_INPUT,
                 "A value is given for site \"%.100s\" (visit %d) of datum %u, but the %s does not visit it.", c->site,
                 c->visit, e->pass.first_datum + d, drew);
@@ -97,9 +97,9 @@ void rws_given_end(rws_engine *e)
     for (uint32_t i = 0; i < e->n_given && !e->pass.given_start; i++) {
         const rws_choice *c = &e->pass.given[i];
         if (e->given_used[i] || (e->pass.mode == RWS_WAKE && !e->pass.given_all)) continue;
-        rws_engine_fail(e, RWS_BAD_INPUT,
-                        "A value is given for site \"%.100s\" (visit %d), but the %s does not visit it.", c->site,
-                        c->visit, drew);
+        rws__engine_fail(e, RWS_BAD_INPUT,
+                         "A value is given for site \"%.100s\" (visit %d), but the %s does not visit it.", c->site,
+                         c->visit, drew);
     }
 }
 
@@ -122,19 +122,20 @@ static uint32_t find(rws_engine *e, uint32_t datum, const char *site, uint32_t v
 static void check(rws_path *path, const rws_choice *c, int dim, int n_values, uint32_t datum)
 {
     char text[160], whose[40] = "";
-    rws_site_text(path->e, path->site, path->site_visit, text);
+    rws__site_text(path->e, path->site, path->site_visit, text);
     if (datum != NONE) snprintf(whose, sizeof whose, " of datum %u", path->e->pass.first_datum + datum);
     if (c->dim != dim)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site %s%s has %d number%s, but %d %s given.", text, whose, dim,
-                      dim == 1 ? "" : "s", c->dim, c->dim == 1 ? "is" : "are");
+        rws__path_fail(path, RWS_BAD_INPUT, "Site %s%s has %d number%s, but %d %s given.", text, whose, dim,
+                       dim == 1 ? "" : "s", c->dim, c->dim == 1 ? "is" : "are");
     for (int i = 0; i < dim; i++) {
         const double x = (double)c->value[i];
         if (!isfinite(x))
-            rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g. It must be finite.", text, whose,
-                          x);
+            rws__path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g. It must be finite.", text, whose,
+                           x);
         if (n_values && !(x >= 0 && x < n_values && x == rint(x)))
-            rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g, which is not a choice of 0 to %d.",
-                          text, whose, x, n_values - 1);
+            rws__path_fail(path, RWS_BAD_INPUT,
+                           "The value given for site %s%s is %g, which is not a choice of 0 to %d.", text, whose, x,
+                           n_values - 1);
     }
 }
 
@@ -144,10 +145,10 @@ static uint32_t find_rows(rws_path *path, uint32_t *at)
 {
     rws_engine     *e = path->e;
     const uint32_t  n = e->levels[path->level].n_rows;
-    const uint32_t *to_base = e->pass.scalar ? NULL : rws_level_map(e, path->level, path->base);
+    const uint32_t *to_base = e->pass.scalar ? NULL : rws__level_map(e, path->level, path->base);
     uint32_t        last = NONE, n_found = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t d = rws_row_datum(e, path->level, to_base, i);
+        const uint32_t d = rws__row_datum(e, path->level, to_base, i);
         at[i] = d == last ? at[i - 1] : find(e, d, e->sites[path->site].name, path->site_visit);
         last = d;
         n_found += at[i] != NONE;
@@ -160,14 +161,14 @@ static rws_var take_rows(rws_path *path, const uint32_t *at, int dim, int n_valu
 {
     rws_engine     *e = path->e;
     const uint32_t  n = e->levels[path->level].n_rows;
-    const uint32_t *to_base = e->pass.scalar ? NULL : rws_level_map(e, path->level, path->base);
+    const uint32_t *to_base = e->pass.scalar ? NULL : rws__level_map(e, path->level, path->base);
     float          *value = RWS_NEW(&e->arena, float, n *(size_t)dim);
     for (uint32_t i = 0; i < n; i++) {
         const rws_choice *c = &e->pass.given[at[i]];
-        if (i == 0 || at[i] != at[i - 1]) check(path, c, dim, n_values, rws_row_datum(e, path->level, to_base, i));
+        if (i == 0 || at[i] != at[i - 1]) check(path, c, dim, n_values, rws__row_datum(e, path->level, to_base, i));
         memcpy(value + i * (size_t)dim, c->value, (size_t)dim * sizeof *value);
     }
-    return path_var(path, rws_node_leaf(e, path->level, dim, value));
+    return path_var(path, rws__node_leaf(e, path->level, dim, value));
 }
 
 static bool take_own(rws_path *path, int dim, int n_values, rws_var *value)
@@ -181,7 +182,7 @@ static bool take_own(rws_path *path, int dim, int n_values, rws_var *value)
         return true;
     }
     for (uint32_t i = 0; i < n; i++) at[i] = at[i] != NONE;
-    if (n_found) rws_path_part(path, at, 2);
+    if (n_found) rws__path_part(path, at, 2);
     return false;
 }
 
@@ -192,11 +193,11 @@ static bool take_common(rws_path *path, int dim, int n_values, rws_var *value)
     if (at == NONE) return false;
     e->given_used[at] = true;
     check(path, &e->pass.given[at], dim, n_values, NONE);
-    *value = path_var(path, rws_node_leaf(e, ROOT, dim, (float *)e->pass.given[at].value));
+    *value = path_var(path, rws__node_leaf(e, ROOT, dim, (float *)e->pass.given[at].value));
     return true;
 }
 
-bool rws_given_take(rws_path *path, rws_visit *v)
+bool rws__given_take(rws_path *path, rws_visit *v)
 {
     rws_engine *e = path->e;
     if (!e->n_given && !e->pass.given_all) return false;
@@ -206,9 +207,9 @@ bool rws_given_take(rws_path *path, rws_visit *v)
         return true;
     }
     char text[160];
-    if (e->pass.given_all && !rws_site_is_field(path))
-        rws_path_fail(path, RWS_BAD_INPUT, "No value is given for site %s.",
-                      rws_site_text(e, path->site, path->site_visit, text));
+    if (e->pass.given_all && !rws__site_is_field(path))
+        rws__path_fail(path, RWS_BAD_INPUT, "No value is given for site %s.",
+                       rws__site_text(e, path->site, path->site_visit, text));
     return false;
 }
 
@@ -216,7 +217,7 @@ bool rws_given_take(rws_path *path, rws_visit *v)
 
 static void read_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
 {
-    const origin    o = rws_scores_origin(e, row);
+    const origin    o = rws__scores_origin(e, row);
     const rws_path *path = e->paths[e->ends[o.end].path];
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
@@ -224,12 +225,12 @@ static void read_choices(rws_engine *e, int row, rws_choice_reader *each, void *
         each(context, &(rws_choice){.site = e->sites[t->site].name,
                                     .visit = (int)t->visit,
                                     .dim = e->nodes[t->var].dim,
-                                    .value = rws_value_at(e, o, t->var),
+                                    .value = rws__value_at(e, o, t->var),
                                     .given = t->given});
     }
 }
 
-rws_status rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
+rws_status rws__engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
 {
     RWS_CHECK(e->pass.choices && row >= 0 && row < e->scores.n);
     RWS_ENTER(e, read_choices(e, row, each, context));
@@ -238,17 +239,17 @@ rws_status rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, v
 
 static void read_field(rws_engine *e, int row, int field, const float **value)
 {
-    const origin    o = rws_scores_origin(e, row);
+    const origin    o = rws__scores_origin(e, row);
     const rws_path *path = e->paths[e->ends[o.end].path];
     const uint32_t  id = path->field[field];
-    if (!id && e->fields[field].most) *value = rws_series_dream(e, path, o, field);
+    if (!id && e->fields[field].most) *value = rws__series_dream(e, path, o, field);
     if (!id) return;
-    rws_ask(e, id, e->ends[o.end].level);
-    rws_engine_execute(e);
-    *value = rws_value_at(e, o, id);
+    rws__ask(e, id, e->ends[o.end].level);
+    rws__engine_execute(e);
+    *value = rws__value_at(e, o, id);
 }
 
-const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim)
+const float *rws__engine_observed(rws_engine *e, int row, int field, int *dim)
 {
     const float *value = NULL;
     RWS_CHECK(row >= 0 && row < e->scores.n && field >= 0 && field < e->n_fields);

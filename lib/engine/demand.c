@@ -43,7 +43,7 @@ static uint32_t count(const uint64_t *bits, uint32_t n_rows)
 /* Adds the rows of level `to` that the rows of a level below stand on. */
 static void add_image(rws_engine *e, uint32_t from, uint32_t to, uint64_t *bits)
 {
-    const uint32_t *map = rws_level_map(e, from, to), n = e->levels[from].n_rows;
+    const uint32_t *map = rws__level_map(e, from, to), n = e->levels[from].n_rows;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t row = map ? map[i] : i;
         bits[row / 64] |= (uint64_t)1 << row % 64;
@@ -95,7 +95,7 @@ static void add_readers(rws_engine *e, uint32_t narrowed, const reader *r)
 
 static uint32_t narrowed_new(rws_engine *e, uint32_t parent, const uint64_t *bits, uint32_t n)
 {
-    const uint32_t all = e->levels[parent].n_rows, to = rws_level_new(e, parent, n);
+    const uint32_t all = e->levels[parent].n_rows, to = rws__level_new(e, parent, n);
     uint32_t      *up = RWS_NEW(&e->arena, uint32_t, n), *place = RWS_NEW(&e->arena, uint32_t, all), at = 0;
     for (uint32_t row = 0; row < all; row++) {
         const bool in = bits[row / 64] >> row % 64 & 1;
@@ -135,7 +135,7 @@ static uint32_t new_image(rws_engine *e, uint32_t from, uint32_t at)
     const uint32_t to = narrowed_new(e, at, bits, n);
     add_reader(e, to, from);
     if (n == e->levels[from].n_rows && !e->levels[at].projected) /* in the same order, so row i stands on row i */
-        rws_level_note_map(e, from, to, NULL);
+        rws__level_note_map(e, from, to, NULL);
     return to;
 }
 
@@ -193,7 +193,7 @@ static void grow_asked(rws_engine *e, uint32_t word)
 {
     while (e->asked_capacity <= word) {
         const uint32_t before = e->asked_capacity;
-        e->asked = rws_grow(e, e->asked, &e->asked_capacity, sizeof *e->asked);
+        e->asked = rws__grow(e, e->asked, &e->asked_capacity, sizeof *e->asked);
         memset(e->asked + before, 0, (e->asked_capacity - before) * sizeof *e->asked);
     }
 }
@@ -207,7 +207,7 @@ static void demand(rws_engine *e, uint32_t id, uint32_t from)
         if (n->asker & MIXED || !covers(e, n->asker, n->all)) join(e, n, from);
         return;
     }
-    if (n->needs && n->state == WAITING) n->all = rws_dependence_rows(e, n->needs);
+    if (n->needs && n->state == WAITING) n->all = rws__dependence_rows(e, n->needs);
     const uint32_t word = id / 64;
     n->asker = from;
     if (word >= e->asked_capacity) grow_asked(e, word);
@@ -216,7 +216,7 @@ static void demand(rws_engine *e, uint32_t id, uint32_t from)
     if (word >= e->asked_end) e->asked_end = word + 1;
 }
 
-void rws_ask(rws_engine *e, uint32_t id, uint32_t from)
+void rws__ask(rws_engine *e, uint32_t id, uint32_t from)
 {
     if (e->counts) *RWS_PUSH(e, e->asks, e->n_asks, e->ask_capacity) = (ask){id, from};
     demand(e, id, from);
@@ -263,7 +263,7 @@ static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
         for (uint32_t row = 0; row < all; row++) m.rows[row / 64] |= (uint64_t)1 << row % 64;
         take_away(e, id, m.rows);
     }
-    const uint32_t rows = narrowed_find(e, at, m.rows, rest ? n_left : n), part = rws_node_more(e, id);
+    const uint32_t rows = narrowed_find(e, at, m.rows, rest ? n_left : n), part = rws__node_more(e, id);
     e->nodes[part].rows = rows;
     if (n < n_asked) add_reader(e, rows, at);
     else add_readers(e, rows, m.readers);
@@ -302,13 +302,13 @@ static void forget(rws_engine *e)
     e->asked_end = e->n_mixtures = 0;
 }
 
-void rws_demand_begin(rws_engine *e)
+void rws__demand_begin(rws_engine *e)
 {
     for (uint32_t w = e->asked_low; w < e->asked_end; w++) e->asked[w] = 0;
     forget(e);
 }
 
-void rws_demand(rws_engine *e)
+void rws__demand(rws_engine *e)
 {
     e->n_pending = 0;
     for (uint32_t w = e->asked_end; w-- > e->asked_low;)
@@ -327,7 +327,7 @@ void rws_demand(rws_engine *e)
 
 /* ---- reading what was computed */
 
-uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row)
+uint32_t rws__node_row(const rws_engine *e, uint32_t *id, uint32_t row)
 {
     for (; *id; *id = e->nodes[*id].more) {
         const node  *n = &e->nodes[*id];
@@ -338,39 +338,39 @@ uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row)
     return NONE;
 }
 
-bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from)
+bool rws__node_has(rws_engine *e, uint32_t id, uint32_t from)
 {
     const node *n = &e->nodes[id];
     if (n->state != DONE || n->rows == n->all) return n->state == DONE;
-    const uint32_t *map = rws_level_map(e, from, n->all);
+    const uint32_t *map = rws__level_map(e, from, n->all);
     for (uint32_t i = 0; i < e->levels[from].n_rows; i++) {
         uint32_t part = id;
-        if (rws_node_row(e, &part, map ? map[i] : i) == NONE) return false;
+        if (rws__node_row(e, &part, map ? map[i] : i) == NONE) return false;
     }
     return true;
 }
 
-uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from)
+uint32_t rws__node_find(rws_engine *e, uint32_t id, uint32_t from)
 {
-    const uint32_t *map = rws_level_map(e, from, e->nodes[id].all);
+    const uint32_t *map = rws__level_map(e, from, e->nodes[id].all);
     uint32_t        part = id;
-    rws_node_row(e, &part, map ? map[0] : 0);
+    rws__node_row(e, &part, map ? map[0] : 0);
     const uint32_t *place = e->levels[e->nodes[part].rows].place;
     for (uint32_t i = 1; i < e->levels[from].n_rows; i++)
         if (place[map ? map[i] : i] == NONE) return NONE;
     return part;
 }
 
-reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from)
+reading rws__node_gather(rws_engine *e, uint32_t id, uint32_t from)
 {
     const node     *first = &e->nodes[id];
-    const uint32_t *map = rws_level_map(e, from, first->all), n = e->levels[from].n_rows;
+    const uint32_t *map = rws__level_map(e, from, first->all), n = e->levels[from].n_rows;
     const bool      known = node_exp(first);
     const size_t    dim = (size_t)first->dim;
     float          *value = RWS_NEW(&e->arena, float, n *dim), *exp = known ? RWS_NEW(&e->arena, float, n *dim) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t     at = id;
-        const size_t row = rws_node_row(e, &at, map ? map[i] : i);
+        const size_t row = rws__node_row(e, &at, map ? map[i] : i);
         memcpy(value + i * dim, e->nodes[at].value + row * dim, dim * sizeof(float));
         if (known) memcpy(exp + i * dim, e->nodes[at].saved + row * dim, dim * sizeof(float));
     }
@@ -388,7 +388,7 @@ static uint64_t *needed_rows(rws_engine *e, uint64_t **needed, uint32_t id)
 /* Adds the rows that node n, of which `rows` are needed, needs of an input at level `in`. */
 static void add_needed(rws_engine *e, const node *n, const uint64_t *rows, uint32_t in, uint64_t *bits)
 {
-    const uint32_t *map = rws_level_map(e, n->all, in);
+    const uint32_t *map = rws__level_map(e, n->all, in);
     for (uint32_t i = 0; i < e->levels[n->all].n_rows; i++) {
         const uint32_t row = map ? map[i] : i;
         if (rows[i / 64] >> i % 64 & 1) bits[row / 64] |= (uint64_t)1 << row % 64;
@@ -398,14 +398,14 @@ static void add_needed(rws_engine *e, const node *n, const uint64_t *rows, uint3
 /* The rows of the level of node n that the rows that were computed stand for. */
 static uint32_t rows_by_history(rws_engine *e, const node *n)
 {
-    const uint32_t *map = rws_level_map(e, n->level, n->rows), all = e->levels[n->level].n_rows;
+    const uint32_t *map = rws__level_map(e, n->level, n->rows), all = e->levels[n->level].n_rows;
     uint32_t        n_rows = 0;
     if (n->rows == n->level || n->rows == n->all) return all;
     for (uint32_t i = 0; i < all; i++) n_rows += map[i] != NONE;
     return n_rows;
 }
 
-void rws_demand_count(rws_engine *e)
+void rws__demand_count(rws_engine *e)
 {
     uint64_t **needed = RWS_NEW0(&e->arena, uint64_t *, e->n_nodes);
     for (uint32_t i = 0; i < e->n_asks; i++)
@@ -422,7 +422,7 @@ void rws_demand_count(rws_engine *e)
     e->n_asks = 0;
 }
 
-void rws_engine_count_rows(rws_engine *e, bool on)
+void rws__engine_count_rows(rws_engine *e, bool on)
 {
     e->counts = on;
 }

@@ -22,7 +22,7 @@
 #define LEAST_ROWS 8    /* of a home */
 #define WORTH 8         /* of the work of the nodes for a row; less is not worth a pass over the rows */
 
-void rws_dependence_begin(rws_engine *e)
+void rws__dependence_begin(rws_engine *e)
 {
     e->n_dependences = 0;
     *RWS_PUSH(e, e->dependences, e->n_dependences, e->dependence_capacity) = (dependence){0}; /* 0 stands for none */
@@ -76,7 +76,7 @@ static uint32_t find(rws_engine *e, uint32_t base, const uint32_t *index, uint32
     return e->levels[home].dependence = e->n_dependences - 1;
 }
 
-void rws_dependence_index(rws_engine *e, uint32_t id, uint32_t n_values)
+void rws__dependence_index(rws_engine *e, uint32_t id, uint32_t n_values)
 {
     const uint32_t at = e->nodes[id].level, n = e->levels[at].n_rows;
     if (e->pass.scalar || n < LEAST_ROWS) return;
@@ -108,7 +108,7 @@ static bool add_index(uint32_t *index, uint32_t *n, uint32_t id)
     return true;
 }
 
-uint32_t rws_dependence_join(rws_engine *e, const node *n, uint32_t at_least)
+uint32_t rws__dependence_join(rws_engine *e, const node *n, uint32_t at_least)
 {
     uint32_t base = at_least, only = 0, n_index = 0, index[MOST_INDICES];
     bool     several = false;
@@ -131,7 +131,7 @@ uint32_t rws_dependence_join(rws_engine *e, const node *n, uint32_t at_least)
     return e->dependences[id].rows == n->level ? 0 : id;
 }
 
-void rws_dependence_work(rws_engine *e, const node *n)
+void rws__dependence_work(rws_engine *e, const node *n)
 {
     const rws_op *op = n->op;
     const bool    copies = op == &rws_op_pick || op == &rws_op_row || op == &rws_op_onehot || op == &rws_op_embed;
@@ -141,13 +141,13 @@ void rws_dependence_work(rws_engine *e, const node *n)
     e->dependences[n->needs].work += copies ? (uint32_t)n->dim : 4 * work;
 }
 
-bool rws_node_is_coarse(const rws_engine *e, const node *n)
+bool rws__node_is_coarse(const rws_engine *e, const node *n)
 {
     const dependence *d = &e->dependences[n->needs];
     return n->needs && d->most <= e->levels[n->level].n_rows - e->levels[n->level].n_rows / 4;
 }
 
-uint32_t rws_node_most_rows(const rws_engine *e, const node *n)
+uint32_t rws__node_most_rows(const rws_engine *e, const node *n)
 {
     return n->needs ? e->dependences[n->needs].most : e->levels[n->level].n_rows;
 }
@@ -170,14 +170,14 @@ static uint32_t pair(rws_engine *e, const dependence *d, uint32_t of)
     const uint32_t home = d->home, index = d->index[d->n - 1], n = e->levels[home].n_rows, C = values_of(e, index);
     const bool     tree = !e->levels[of].projected;
     if (of == home || n < LEAST_ROWS) return home;
-    const uint32_t *map = of == ROOT ? NULL : rws_level_map(e, home, of);
+    const uint32_t *map = of == ROOT ? NULL : rws__level_map(e, home, of);
     const float    *value = e->nodes[index].value;
     const uint64_t  size = C * (tree ? n_runs(map, n) : e->levels[of].n_rows);
     const uint32_t  most = n - n / 4;
     if (size > 4 * (uint64_t)n) return home;
-    const rws_arena_mark mark = rws_arena_at(&e->arena);
+    const rws_arena_mark mark = rws__arena_at(&e->arena);
     uint32_t *place = RWS_NEW(&e->arena, uint32_t, n), *up = RWS_NEW(&e->arena, uint32_t, size < most ? size : most);
-    const rws_arena_mark scratch = rws_arena_at(&e->arena);
+    const rws_arena_mark scratch = rws__arena_at(&e->arena);
     uint32_t            *row_of = RWS_NEW(&e->arena, uint32_t, size), n_rows = 0, first = 0;
     memset(row_of, 0xff, size * sizeof *row_of);
     for (uint32_t i = 0; i < n; i++) {
@@ -186,7 +186,7 @@ static uint32_t pair(rws_engine *e, const dependence *d, uint32_t of)
         uint32_t *row = &row_of[first * C + (uint32_t)value[i]];
         if (*row == NONE) {
             if (n_rows == most) {
-                rws_arena_release(&e->arena, mark);
+                rws__arena_release(&e->arena, mark);
                 return home;
             }
             up[n_rows] = i;
@@ -194,8 +194,8 @@ static uint32_t pair(rws_engine *e, const dependence *d, uint32_t of)
         }
         place[i] = *row;
     }
-    rws_arena_release(&e->arena, scratch);
-    const uint32_t to = rws_level_new(e, home, n_rows);
+    rws__arena_release(&e->arena, scratch);
+    const uint32_t to = rws__level_new(e, home, n_rows);
     level         *l = &e->levels[to];
     l->up = up;
     l->place = place;
@@ -211,7 +211,7 @@ static uint32_t project(rws_engine *e, uint32_t id)
     return e->dependences[id].rows = pair(e, &d, of);
 }
 
-uint32_t rws_dependence_rows(rws_engine *e, uint32_t id)
+uint32_t rws__dependence_rows(rws_engine *e, uint32_t id)
 {
     const dependence *d = &e->dependences[id];
     return d->rows == NONE && d->work < WORTH ? d->home : project(e, id);

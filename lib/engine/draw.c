@@ -7,7 +7,7 @@
  * so a category of probability below 2^-30 is never drawn. The upper 16 bits of u decide nearly always, so whole vectors
  * of particles are compared by them; the other bits are looked at only where the upper ones equal those of a threshold.
  * Particles with equal outcomes share a row. The particles of a row are listed when the list is needed
- * (rws_level_particles). */
+ * (rws__level_particles). */
 #include "engine/outcomes.h"
 #include "engine/words.h"
 
@@ -169,7 +169,7 @@ static bool compare(comparison *m, const half16 *half, uint32_t n)
 
 static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t k)
 {
-    return (int32_t)(((uint32_t)(half + 32768) << LOW) | rws_words_rest(s, i, k));
+    return (int32_t)(((uint32_t)(half + 32768) << LOW) | rws__words_rest(s, i, k));
 }
 
 /* Compares particles whose upper half equals that of a threshold with it by all their bits. */
@@ -194,7 +194,7 @@ static void draw_many(comparison *m, word_source *s, uint32_t i, uint32_t n, uin
     memset(reached + 1, 0, (size_t)(LANES * m->n) * sizeof *reached);
     for (uint32_t at = 0; at < n; at += PART) {
         const uint32_t part = n - at < PART ? n - at : PART;
-        const half16  *half = rws_words_row(s, i, at, part), *lanes = (const half16 *)m->reached;
+        const half16  *half = rws__words_row(s, i, at, part), *lanes = (const half16 *)m->reached;
         if (compare(m, half, part)) compare_rest(m, s, half, i, at, part);
         for (int c = 0; c < LANES * m->n; c++) reached[c + 1] += (uint32_t)lanes[c];
     }
@@ -208,7 +208,7 @@ static void draw_many(comparison *m, word_source *s, uint32_t i, uint32_t n, uin
 static inline __attribute__((always_inline)) void draw_few(comparison *m, word_source *s, uint32_t i, uint32_t n,
                                                            outcomes *o, const int V)
 {
-    const half16 *half = rws_words_few(s, i, n);
+    const half16 *half = rws__words_few(s, i, n);
     h16           reached[2] = {{0}}, equal[2] = {{0}}, before = (h16){0} + (int16_t)n;
 #pragma GCC unroll 4
     for (uint32_t k = 0; k < n; k++)
@@ -273,7 +273,7 @@ static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 {
     uint32_t from = e->levels[to].parent;
     while (is_unlisted_subset(&e->levels[from])) from = e->levels[from].parent;
-    const uint32_t *particles = rws_level_particles(e, from), *up = rws_level_map(e, to, from);
+    const uint32_t *particles = rws__level_particles(e, from), *up = rws__level_map(e, to, from);
     const level    *p = &e->levels[from];
     level          *l = &e->levels[to];
     uint32_t       *start = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -294,12 +294,12 @@ static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 }
 
 /* Lists the particles of a drawn level by drawing again: a counter gives the same number twice. */
-const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
+const uint32_t *rws__level_particles(rws_engine *e, uint32_t to)
 {
     if (e->levels[to].particles || e->levels[to].stride) return e->levels[to].particles;
     if (is_unlisted_subset(&e->levels[to])) return list_subset(e, to);
     const draw_record *d = e->levels[to].draw;
-    word_source       *source = rws_words_new(e, d->parent, d->ordinal);
+    word_source       *source = rws__words_new(e, d->parent, d->ordinal);
     level             *l = &e->levels[to];
     const level       *p = &e->levels[d->parent];
     uint32_t          *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), *fill = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -317,7 +317,7 @@ const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
         compare_with(&m, &d->threshold, i);
         for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
             const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
-            const half16  *half = rws_words_row(source, i, from, part);
+            const half16  *half = rws__words_row(source, i, from, part);
             for (uint32_t j = 0; j < part; j += LANES) {
                 const uint32_t few = part - j < LANES ? part - j : LANES;
                 int16_t        category[LANES];
@@ -343,7 +343,7 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
     rws_engine    *e = path->e;
     const int      dim = e->nodes[log_probabilities.id].dim;
     const size_t   C = (size_t)dim, width = (size_t)padded(dim);
-    const reading  r = rws_node_read(e, log_probabilities.id, path->level);
+    const reading  r = rws__node_read(e, log_probabilities.id, path->level);
     const uint32_t here = e->levels[path->level].n_rows;
     const bool     shared = r.row && r.n <= here / 2;
     const uint32_t rows = shared ? r.n : here, *map = shared ? NULL : r.row;
@@ -351,7 +351,7 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
     if (!p) {
         const size_t size = r.n * C;
         float       *exps = RWS_NEW(&e->arena, float, size);
-        rws_function_apply(RWS_EXP, size, r.value, exps);
+        rws__function_apply(RWS_EXP, size, r.value, exps);
         p = exps;
     }
     int32_t *full = RWS_NEW(&e->arena, int32_t, rows * width);
@@ -360,9 +360,9 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
     for (uint32_t i = 0; i < rows; i++)
         if (!make_row(p + (map ? map[i] : i) * C, dim, (int)width, full + i * width, upper + i * width) &&
             (!shared || has(r.row, here, i)))
-            rws_path_fail(path, RWS_BROKEN,
-                          "The probabilities at site %s in the %s are not a distribution (NaN or all impossible).",
-                          rws_site_text(e, path->site, path->site_visit, text), rws_side_name(path->side));
+            rws__path_fail(path, RWS_BROKEN,
+                           "The probabilities at site %s in the %s are not a distribution (NaN or all impossible).",
+                           rws__site_text(e, path->site, path->site_visit, text), rws__side_name(path->side));
     return (thresholds){full, upper, shared ? r.row : NULL};
 }
 
@@ -370,14 +370,14 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
 static void expect_site(rws_path *path, const char *function)
 {
     if (path->depth == 0)
-        rws_path_mistake(path, "%s was called by the program; it is for the draw of a distribution.", function);
+        rws__path_mistake(path, "%s was called by the program; it is for the draw of a distribution.", function);
 }
 
 /* The value of an index that was drawn for the rows of a level. */
 static rws_var index_at(rws_path *path, uint32_t at, float *value, int n_values)
 {
-    const uint32_t id = rws_node_leaf(path->e, at, 1, value);
-    rws_dependence_index(path->e, id, (uint32_t)n_values);
+    const uint32_t id = rws__node_leaf(path->e, at, 1, value);
+    rws__dependence_index(path->e, id, (uint32_t)n_values);
     return path_var(path, id);
 }
 
@@ -394,15 +394,15 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
 {
     rws_engine *e = path->e;
     expect_site(path, __func__);
-    rws_path_expect(path, log_probabilities, __func__);
+    rws__path_expect(path, log_probabilities, __func__);
     if (e->nodes[log_probabilities.id].dim > RWS_MAX_INDEX)
-        rws_path_mistake(path, "rws_draw_index was given %d log-probabilities, which is more than %d.",
-                         e->nodes[log_probabilities.id].dim, RWS_MAX_INDEX);
-    rws_path_need(path, &log_probabilities, 1);
+        rws__path_mistake(path, "rws_draw_index was given %d log-probabilities, which is more than %d.",
+                          e->nodes[log_probabilities.id].dim, RWS_MAX_INDEX);
+    rws__path_need(path, &log_probabilities, 1);
     const uint32_t   from = path->level, ordinal = path->ordinal++;
     const int        C = e->nodes[log_probabilities.id].dim;
     const thresholds threshold = make_thresholds(path, log_probabilities);
-    word_source     *source = rws_words_new(e, from, ordinal);
+    word_source     *source = rws__words_new(e, from, ordinal);
     const level     *l = &e->levels[from];
     const uint32_t   rows = l->n_rows;
 
@@ -429,7 +429,7 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
     *d = (draw_record){from, ordinal, C, threshold, child, o.category};
-    const uint32_t to = rws_level_new(e, from, o.n);
+    const uint32_t to = rws__level_new(e, from, o.n);
     e->levels[to].up = o.up;
     e->levels[to].count = o.count;
     e->levels[to].draw = d;
@@ -455,14 +455,14 @@ static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noi
         block[b] = k / 4, datum[b] = d;
         at[i] = 4 * b + k % 4;
     }
-    rws_rng_blocks(e->pass.key, n_blocks, block, datum, ordinal, ALONE, words);
+    rws__rng_blocks(e->pass.key, n_blocks, block, datum, ordinal, ALONE, words);
     if (kind == RWS_NOISE_UNIFORM) {
-        for (uint32_t i = 0; i < n; i++) value[i] = rws_unit(words[at[i]]);
+        for (uint32_t i = 0; i < n; i++) value[i] = rws__unit(words[at[i]]);
         return;
     }
 #pragma omp simd
     for (uint32_t i = 0; i < n; i++)
-        value[i] = rws_box_muller(rws_unit(words[at[i] & ~1u]), rws_unit(words[at[i] | 1]), (float)(at[i] & 1));
+        value[i] = rws__box_muller(rws__unit(words[at[i] & ~1u]), rws__unit(words[at[i] | 1]), (float)(at[i] & 1));
 }
 
 #define NOISE_CHUNK 64 /* particles */
@@ -477,14 +477,14 @@ static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_no
         const uint32_t n = l->n_rows - first < NOISE_CHUNK ? l->n_rows - first : NOISE_CHUNK;
         for (uint32_t i = 0; i < n; i++) particle_counter(e, particle_at(l, first + i, 0), &k[i], &datum[i]);
         for (uint32_t j = 0; j < dim; j += 4) {
-            rws_rng_blocks(e->pass.key, n, k, datum, ordinal, j / 4 + 1, words);
+            rws__rng_blocks(e->pass.key, n, k, datum, ordinal, j / 4 + 1, words);
             if (kind == RWS_NOISE_UNIFORM) {
 #pragma omp simd
-                for (uint32_t i = 0; i < 4 * n; i++) four[i] = rws_unit(words[i]);
+                for (uint32_t i = 0; i < 4 * n; i++) four[i] = rws__unit(words[i]);
             } else {
 #pragma omp simd
                 for (uint32_t i = 0; i < 4 * n; i++)
-                    four[i] = rws_box_muller(rws_unit(words[i & ~1u]), rws_unit(words[i | 1]), (float)(i & 1));
+                    four[i] = rws__box_muller(rws__unit(words[i & ~1u]), rws__unit(words[i | 1]), (float)(i & 1));
             }
             float *to = value + (size_t)first * dim + j;
             if (j + 4 <= dim)
@@ -499,35 +499,35 @@ rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim)
 {
     rws_engine *e = path->e;
     expect_site(path, __func__);
-    if (dim < 1) rws_path_mistake(path, "rws_draw_noise was asked for %d numbers.", dim);
-    path->level = rws_level_expand(e, path->level);
-    rws_level_particles(e, path->level);
+    if (dim < 1) rws__path_mistake(path, "rws_draw_noise was asked for %d numbers.", dim);
+    path->level = rws__level_expand(e, path->level);
+    rws__level_particles(e, path->level);
     const level   *l = &e->levels[path->level];
     const uint32_t ordinal = path->ordinal++;
     float         *value = RWS_NEW(&e->arena, float, l->n_rows *(size_t)dim);
-    rws_arena_mark mark = rws_arena_at(&e->arena);
+    rws_arena_mark mark = rws__arena_at(&e->arena);
     if (dim == 1) noise_alone(e, l, ordinal, kind, value);
     else noise_vector(e, l, ordinal, kind, (uint32_t)dim, value);
-    rws_arena_release(&e->arena, mark);
-    return path_var(path, rws_node_leaf(e, path->level, dim, value));
+    rws__arena_release(&e->arena, mark);
+    return path_var(path, rws__node_leaf(e, path->level, dim, value));
 }
 
-rws_var rws_draw_counters(rws_path *path)
+rws_var rws__draw_counters(rws_path *path)
 {
     rws_engine *e = path->e;
-    path->level = rws_level_expand(e, path->level);
+    path->level = rws__level_expand(e, path->level);
     const uint32_t n = e->levels[path->level].n_rows, ordinal = path->ordinal++;
-    rws_level_particles(e, path->level);
+    rws__level_particles(e, path->level);
     const level *l = &e->levels[path->level];
     rws_counter *c = RWS_NEW(&e->arena, rws_counter, n);
     for (uint32_t i = 0; i < n; i++) {
         c[i] = (rws_counter){.ordinal = ordinal, .key = e->pass.key};
         particle_counter(e, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
     }
-    return path_var(path, rws_node_leaf(e, path->level, RWS_COUNTER, (float *)c));
+    return path_var(path, rws__node_leaf(e, path->level, RWS_COUNTER, (float *)c));
 }
 
-rws_var rws_draw_every(rws_path *path, int n)
+rws_var rws__draw_every(rws_path *path, int n)
 {
     rws_engine    *e = path->e;
     const uint32_t from = path->level, rows = e->levels[from].n_rows, each = (uint32_t)n;
@@ -535,11 +535,11 @@ rws_var rws_draw_every(rws_path *path, int n)
     char           text[160];
     for (uint32_t i = 0; i < rows; i++)
         if (e->levels[from].count[i] < each)
-            rws_path_fail(
+            rws__path_fail(
                 path, RWS_BAD_INPUT,
                 "There are too many combinations of choices to go through them all: at site %s, a particle has "
                 "made the last of the choices that fit into %d combinations.",
-                rws_site_text(e, path->site, path->site_visit, text), e->pass.n_particles);
+                rws__site_text(e, path->site, path->site_visit, text), e->pass.n_particles);
     uint32_t *up = RWS_NEW(&e->arena, uint32_t, n_rows), *count = RWS_NEW(&e->arena, uint32_t, n_rows);
     float    *value = RWS_NEW(&e->arena, float, n_rows);
     for (uint32_t i = 0, at = 0; i < rows; i++) {
@@ -550,7 +550,7 @@ rws_var rws_draw_every(rws_path *path, int n)
             value[at] = (float)c;
         }
     }
-    const uint32_t to = rws_level_new(e, from, (uint32_t)n_rows);
+    const uint32_t to = rws__level_new(e, from, (uint32_t)n_rows);
     e->levels[to].up = up;
     e->levels[to].count = count;
     return drawn_at(path, to, value, n);

@@ -16,12 +16,12 @@ static uint32_t first_stamp(void)
     return 0x9e3779b9u * atomic_fetch_add(&n_engines, 1);
 }
 
-rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits)
+rws_engine *rws__engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits)
 {
     RWS_CHECK(n_fields <= RWS_FIELDS);
     rws_engine *e = calloc(1, sizeof *e);
     if (!e) return NULL;
-    e->arena.no_memory = rws_engine_no_memory;
+    e->arena.no_memory = rws__engine_no_memory;
     e->arena.context = e;
     e->params = params;
     e->n_fields = n_fields;
@@ -47,12 +47,12 @@ rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, in
     return e;
 }
 
-void rws_engine_free(rws_engine *e)
+void rws__engine_free(rws_engine *e)
 {
     if (!e) return;
-    rws_host_forget(e);
+    rws__host_forget(e);
     for (uint32_t i = 0; i < e->n_made; i++) {
-        rws_fiber_free(e->paths[i]->fiber);
+        rws__fiber_free(e->paths[i]->fiber);
         free(e->paths[i]->log);
         free(e->paths[i]->trace);
         free(e->paths[i]->sites);
@@ -64,19 +64,19 @@ void rws_engine_free(rws_engine *e)
                       e->paths,  e->ready, e->waiting,    e->ends,        e->words, e->fields,   e->sites,
                       e->asked,  e->asks,  e->site_table, e->field_sites, e->items, e->mixtures, e->dependences};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
-    rws_arena_free(&e->arena);
+    rws__arena_free(&e->arena);
     free(e);
 }
 
-rws_engine_stats rws_engine_take_stats(rws_engine *e)
+rws_engine_stats rws__engine_take_stats(rws_engine *e)
 {
-    if (e->n_asks) RWS_ENTER(e, rws_demand_count(e));
+    if (e->n_asks) RWS_ENTER(e, rws__demand_count(e));
     rws_engine_stats s = e->stats;
     e->stats = (rws_engine_stats){0};
     return s;
 }
 
-uint64_t rws_engine_allocations(const rws_engine *e)
+uint64_t rws__engine_allocations(const rws_engine *e)
 {
     return e->n_allocations + e->arena.n_blocks;
 }

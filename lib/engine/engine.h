@@ -29,12 +29,12 @@ typedef enum {
 #define RWS_OUTPUTS 10 /* extra numbers per row that a program may hand out */
 
 typedef struct {
-    void (*program)(rws_path *path, void *context); /* runs the two sides in the right order; NULL: rws_programs */
+    void (*program)(rws_path *path, void *context); /* runs the two sides in the right order; NULL: rws__programs */
     void            *context;
-    const rws_model *model; /* of rws_programs */
+    const rws_model *model; /* of rws__programs */
     const void      *state;
     rws_mode         mode;
-    bool             enumerate; /* wake: the guide draws every value of a choice, and log_q is 0: rws_draw_every */
+    bool             enumerate; /* wake: the guide draws every value of a choice, and log_q is 0: rws__draw_every */
     bool             pathwise;  /* gradients pass through continuous values (reparameterised) */
     bool             reports;   /* reports of programs are wanted */
     bool             asked;     /* … for a person to read: rws_reports_all */
@@ -60,7 +60,7 @@ typedef struct {
      * looked at. NULL: the list holds for every datum. */
     const uint32_t *given_start;
     bool            given_all; /* a latent site that is not listed is RWS_BAD_INPUT */
-    bool            choices;   /* the values at all latent sites are wanted after the pass: rws_engine_choices */
+    bool            choices;   /* the values at all latent sites are wanted after the pass: rws__engine_choices */
 } rws_pass;
 
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
@@ -88,13 +88,13 @@ typedef struct {
 typedef struct {
     uint64_t rows, particles, calls, flops;
     uint64_t nodes, paths, operations; /* that were recorded; that were run; library calls that paths made */
-    uint64_t needed, history;          /* 0 unless rws_engine_count_rows is on; history: rows of the levels of nodes */
+    uint64_t needed, history;          /* 0 unless rws__engine_count_rows is on; history: rows of the levels of nodes */
 } rws_engine_stats;
 
 /* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is
  * no memory. */
-rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits);
-void        rws_engine_free(rws_engine *e);
+rws_engine *rws__engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits);
+void        rws__engine_free(rws_engine *e);
 
 /* The author's or the user's choice how gradients treat the values at a site (rws_setup_gradient). */
 typedef struct {
@@ -104,123 +104,124 @@ typedef struct {
 
 /* Sets these choices for n sites, before the first pass. If a site has two entries, the later one counts. The list must
  * outlive the engine. */
-void rws_engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int n);
+void rws__engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int n);
 
 /* Whether a particle has visited the site in any pass of this engine. */
-bool rws_engine_has_site(const rws_engine *e, const char *site);
+bool rws__engine_has_site(const rws_engine *e, const char *site);
 
 /* The host of the language that programs are written in (rws_train.h); NULL, which a new engine has: C. To be called before
  * the first pass. */
-void rws_engine_host(rws_engine *e, const rws_host *host);
+void rws__engine_host(rws_engine *e, const rws_host *host);
 
 /* The engine asks `stop` now and then in long passes, on the thread of the pass: true ends the pass with RWS_STOPPED. NULL:
  * never. */
-void rws_engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
+void rws__engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
 
 /* Runs a pass of at least one datum and one particle. Fails if the program does not fit (a site only one side visits, …) or
  * if the numbers break; the sentence names the site. After a failure there is no table, and the engine is ready for another pass. */
-rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
+rws_status rws__engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
 
 /* The table of the last pass; lives until the next. */
-rws_scores *rws_engine_scores(rws_engine *e);
+rws_scores *rws__engine_scores(rws_engine *e);
 
 /* gradient (flat, laid out like the parameters) += sum over rows of coef_p grad log p + coef_q grad log q + …, for the
  * groups in the mask, which must be among those of the pass. RWS_NO_MEMORY leaves a part of it in the gradient. */
-rws_status rws_engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err);
+rws_status rws__engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err);
 
 /* The same without the products of rows that the gradients of weights are sums of: these are handed out in *products,
  * and last until the next pass. touched[i] becomes true for every parameter, by its number, that something was added
  * to. */
-rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
-                                        const rws_products **products, rws_error *err);
+rws_status rws__engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
+                                         const rws_products **products, rws_error *err);
 
 /* Second derivatives, forward over reverse: the directional derivative of output `from` along `direction` (flat), which
  * moves only the parameters of the groups in the mask, becomes output `to`. Extends the table of the last pass; to be
  * called after the first backward. A further call in the same pass with the same `direction`, which must then hold the same
  * numbers, uses what the first call has computed. */
-rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err);
+rws_status rws__engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction,
+                               rws_error *err);
 
-/* After RWS_COMPUTE: the value of a program's result (rws_path_output 0), n_data x dim. */
-const float *rws_engine_result(rws_engine *e, int *dim);
+/* After RWS_COMPUTE: the value of a program's result (rws__path_output 0), n_data x dim. */
+const float *rws__engine_result(rws_engine *e, int *dim);
 
 /* Report number `time` (the first is 0) of row i of the table under a name: a value, or a text. NULL if there is none,
  * or no memory. Lives until the next pass. */
-const float *rws_engine_report(rws_engine *e, int i, const char *name, int time, int *dim);
-const char  *rws_engine_report_text(rws_engine *e, int i, const char *name, int time);
+const float *rws__engine_report(rws_engine *e, int i, const char *name, int time, int *dim);
+const char  *rws__engine_report_text(rws_engine *e, int i, const char *name, int time);
 
 /* Calls `each` for every report of row i, in order. RWS_OK or RWS_NO_MEMORY. */
 typedef void rws_reporter(void *context, const char *name, int dim, const float *value, const char *text);
-rws_status   rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+rws_status   rws__engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
     __attribute__((warn_unused_result));
 
 /* Calls `each` for the value of every latent site of row i of the table, in the order in which the drawing side visited
  * them. Needs rws_pass.choices. The values live until the next pass. RWS_OK or RWS_NO_MEMORY. */
 typedef void rws_choice_reader(void *context, const rws_choice *choice);
-rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
+rws_status   rws__engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
     __attribute__((warn_unused_result));
 
 /* Whether some particle of the last pass took choice i of rws_pass.given, whose list held for every datum. */
-bool rws_engine_given_reached(const rws_engine *e, int i);
+bool rws__engine_given_reached(const rws_engine *e, int i);
 
 /* Field number `field` of the datum that row i of the table belongs to, after any pass; after a sleep pass, what the
  * model made. NULL: no program made it (a label, in a sleep pass), or no memory. Lives until the next pass. */
-const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
+const float *rws__engine_observed(rws_engine *e, int row, int field, int *dim);
 
-rws_engine_stats rws_engine_take_stats(rws_engine *e);          /* since the last call */
-void             rws_engine_count_rows(rws_engine *e, bool on); /* counts these, which takes time */
-uint64_t         rws_engine_allocations(const rws_engine *e);   /* requests to the system so far */
+rws_engine_stats rws__engine_take_stats(rws_engine *e);          /* since the last call */
+void             rws__engine_count_rows(rws_engine *e, bool on); /* counts these, which takes time */
+uint64_t         rws__engine_allocations(const rws_engine *e);   /* requests to the system so far */
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 
-const rws_pass *rws_path_pass(const rws_path *path);
-void            rws_path_side(rws_path *path, rws_side side); /* the side that the following library calls belong to */
-void            rws_programs(rws_path *path); /* runs the guide and the model of the pass in the order that it wants */
-void            rws_path_output(rws_path *path, int slot, rws_var v);
+const rws_pass *rws__path_pass(const rws_path *path);
+void            rws__path_side(rws_path *path, rws_side side); /* the side that the following library calls belong to */
+void            rws__programs(rws_path *path); /* runs the guide and the model of the pass in the order that it wants */
+void            rws__path_output(rws_path *path, int slot, rws_var v);
 
 /* Parameters of these groups count as constants in what is recorded from here on. */
-void rws_path_freeze(rws_path *path, unsigned groups);
+void rws__path_freeze(rws_path *path, unsigned groups);
 
 /* Every public function that hands out a value is either replayed or recorded: it begins with
- *     if (rws_replayed(path, &v)) return v;      and ends with      return rws_returns(path, v);
+ *     if (rws__replayed(path, &v)) return v;      and ends with      return rws__returns(path, v);
  * What happens between the two is not replayed, so it may call other such functions. The function's name is for
- * sentences; a helper of several public functions says which one it works for by rws_replayed_as. */
-bool    rws_replayed_as(rws_path *path, rws_var *v, const char *function);
-rws_var rws_returns(rws_path *path, rws_var v);
-#define rws_replayed(path, v) rws_replayed_as((path), (v), __func__)
+ * sentences; a helper of several public functions says which one it works for by rws__replayed_as. */
+bool    rws__replayed_as(rws_path *path, rws_var *v, const char *function);
+rws_var rws__returns(rws_path *path, rws_var v);
+#define rws__replayed(path, v) rws__replayed_as((path), (v), __func__)
 
 /* The author's mistake: stops the pass with RWS_BAD_INPUT and a sentence that begins with the program and the site it
  * visited last, "In the guide, after site "a" (visit 2): ", or the site that it has come to, "In the guide, at site "b": ". */
-_Noreturn void rws_path_mistake(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void rws__path_mistake(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* rws_dim of an argument, for a function that has not called rws_replayed yet. */
-int rws_dim_for(const rws_path *path, rws_var v, const char *function);
+/* rws_dim of an argument, for a function that has not called rws__replayed yet. */
+int rws__dim_for(const rws_path *path, rws_var v, const char *function);
 
-/* Whether the function that has called rws_replayed was called by another library function, not by a program. */
-bool rws_path_is_nested(const rws_path *path);
+/* Whether the function that has called rws__replayed was called by another library function, not by a program. */
+bool rws__path_is_nested(const rws_path *path);
 
 /* The length of a value at a site that observes a field or an item of a series; 0: the site is latent. */
-int rws_site_observes(const rws_path *path, const char *site);
+int rws__site_observes(const rws_path *path, const char *site);
 
 /* v as a constant: v itself if no gradient passes through it anyway. */
-rws_var rws_var_stop(rws_path *path, rws_var v);
+rws_var rws__var_stop(rws_path *path, rws_var v);
 
-rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim);
+rws_var rws__record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim);
 
 /* The op and inputs behind a value; NULL for one that was not computed. */
-const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args);
+const rws_op *rws__var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args);
 
 /* Whether the value v is computed at a level above that of another value; or above the level of the path. */
-bool rws_var_is_shared(const rws_path *path, rws_var v, rws_var than);
-bool rws_var_is_above(const rws_path *path, rws_var v);
+bool rws__var_is_shared(const rws_path *path, rws_var v, rws_var than);
+bool rws__var_is_above(const rws_path *path, rws_var v);
 
 /* Whether v is computed at the level of the path. */
-bool rws_var_is_here(const rws_path *path, rws_var v);
+bool rws__var_is_here(const rws_path *path, rws_var v);
 
-/* The program has come to this site, which messages name until rws_visit_begin. A family must not visit sites. */
-void rws_path_comes_to(rws_path *path, const char *site);
+/* The program has come to this site, which messages name until rws__visit_begin. A family must not visit sites. */
+void rws__path_comes_to(rws_path *path, const char *site);
 
-/* A visit of a site. The visitor fills in the first members and calls rws_visit_begin, which fills in the others; makes the
- * value if it is to be drawn; and hands value and log-density to rws_visit_end. */
+/* A visit of a site. The visitor fills in the first members and calls rws__visit_begin, which fills in the others; makes the
+ * value if it is to be drawn; and hands value and log-density to rws__visit_end. */
 typedef struct {
     const char *site, *family;
     int         size;            /* what both sides must agree in (the number of categories, say) */
@@ -241,48 +242,48 @@ typedef struct {
 
 /* If values are given for some data of the path only, the path splits here. Stops with a message if the sides do not agree,
  * or a given or observed value does not fit. */
-void rws_visit_begin(rws_path *path, rws_visit *v);
+void rws__visit_begin(rws_path *path, rws_visit *v);
 
 /* Notes the value that was drawn or given, and adds its log-density to every particle of the path; not if it is {0}.
  * log_drawn: the log-density of what the value was drawn from, where a site of this pass says so; else {0}. */
-void rws_visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn);
+void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn);
 
 /* A program calls this if it has scored the data by other means than visiting their sites. */
-void rws_path_fields_scored(rws_path *path);
+void rws__path_fields_scored(rws_path *path);
 
 /* log p; log q of choices; log q of reparameterised values; log q of given choices; log-density of what was drawn from */
 typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_G, RWS_TERM_D, RWS_TERMS } rws_term;
 
 /* Adds a log-density to every particle of the path. */
-void rws_site_term(rws_path *path, rws_term kind, rws_var log_density);
+void rws__site_term(rws_path *path, rws_term kind, rws_var log_density);
 
 /* Values that one part of a pass keeps for another. */
 #define RWS_NOTES 4
-void    rws_path_note(rws_path *path, int slot, rws_var v);
-rws_var rws_path_noted(const rws_path *path, int slot);
+void    rws__path_note(rws_path *path, int slot, rws_var v);
+rws_var rws__path_noted(const rws_path *path, int slot);
 
 /* Computes v now and returns the largest of its numbers in the rows of the path, for draws whose tables are as long as the
  * values ask for. NaN if one of these numbers is NaN. */
-float rws_var_most(rws_path *path, rws_var v);
+float rws__var_most(rws_path *path, rws_var v);
 
 /* The counter of a row's random numbers, in the place of the numbers: for ops that compute the numbers as they need them
- * (rws_counter_row) instead of reading them from memory. They are the bits that rws_draw_noise would use. */
+ * (rws__counter_row) instead of reading them from memory. They are the bits that rws_draw_noise would use. */
 typedef struct {
     uint32_t particle, datum, ordinal;
     rws_key  key;
 } rws_counter;
 #define RWS_COUNTER ((int)(sizeof(rws_counter) / sizeof(float)))
 
-rws_var rws_draw_counters(rws_path *path);
+rws_var rws__draw_counters(rws_path *path);
 
 /* Draws all of 0 … n - 1: every row becomes n rows, each with an even share of its particles. Fails with RWS_BAD_INPUT
  * where a row has fewer than n particles. */
-rws_var rws_draw_every(rws_path *path, int n);
+rws_var rws__draw_every(rws_path *path, int n);
 
 /* Words 0 … n - 1 of a particle, for a draw of a vector; n is a multiple of 16. */
-static inline void rws_counter_row(const rws_counter *c, size_t n, uint32_t *out)
+static inline void rws__counter_row(const rws_counter *c, size_t n, uint32_t *out)
 {
-    rws_rng_row(c->key, n / 4, c->particle, c->datum, c->ordinal, 1, out);
+    rws__rng_row(c->key, n / 4, c->particle, c->datum, c->ordinal, 1, out);
 }
 
 #endif

@@ -32,13 +32,13 @@ static const float *exponentials(const rws_engine *e, uint32_t id)
 static bool in_order(rws_engine *e, const node *n, const node *m)
 {
     if (n->rows == m->rows) return true;
-    return e->levels[m->rows].place && n_rows(e, n) == n_rows(e, m) && !rws_level_map(e, n->rows, m->rows);
+    return e->levels[m->rows].place && n_rows(e, n) == n_rows(e, m) && !rws__level_map(e, n->rows, m->rows);
 }
 
 /* Copies the rows that node n reads of its input, which may have several parts. */
 static float *gather(rws_engine *e, const node *n, uint32_t in, float *to)
 {
-    const reading r = rws_node_read(e, in, n->rows);
+    const reading r = rws__node_read(e, in, n->rows);
     const size_t  dim = (size_t)e->nodes[in].dim, rows = n_rows(e, n);
     if (!r.row) memcpy(to, r.value, rows * dim * sizeof(float));
     else
@@ -55,7 +55,7 @@ static void resolve(rws_engine *e, call *c, int s)
         c->source[s] = 0;
         return;
     }
-    const uint32_t source = rws_node_part(e, first->in[s], first->rows);
+    const uint32_t source = rws__node_part(e, first->in[s], first->rows);
     c->source[s] = source;
     rws_view *v = &c->c.in[s];
     v->dim = e->nodes[first->in[s]].dim;
@@ -64,7 +64,7 @@ static void resolve(rws_engine *e, call *c, int s)
     const float *expected = one_source ? e->nodes[source].value : NULL;
     for (uint32_t i = 0; i < c->n_nodes && one_source | contiguous; i++) {
         const node    *n = &e->nodes[ids[i]];
-        const uint32_t part = rws_node_part(e, n->in[s], n->rows);
+        const uint32_t part = rws__node_part(e, n->in[s], n->rows);
         one_source &= part == source;
         contiguous &= part != NONE;
         if (!contiguous) continue;
@@ -82,13 +82,13 @@ static void resolve(rws_engine *e, call *c, int s)
         v->same = n_rows(e, &e->nodes[source]) == 1;
         const uint32_t from = e->nodes[source].rows;
         if (c->n_nodes == 1) {
-            v->row = rws_level_map(e, first->rows, from);
+            v->row = rws__level_map(e, first->rows, from);
             return;
         }
         uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->c.n), at = 0;
         for (uint32_t i = 0; i < c->n_nodes; i++) {
             const node     *n = &e->nodes[ids[i]];
-            const uint32_t *map = rws_level_map(e, n->rows, from);
+            const uint32_t *map = rws__level_map(e, n->rows, from);
             for (uint32_t j = 0; j < n_rows(e, n); j++) row[at++] = map ? map[j] : j;
         }
         v->row = row;
@@ -102,18 +102,18 @@ static void resolve(rws_engine *e, call *c, int s)
 
 #define WATCHED (1 << 18) /* numbers that calls compute between two questions whether to stop: about a millisecond */
 
-void rws_engine_watch(rws_engine *e, bool (*stop)(void *context), void *context)
+void rws__engine_watch(rws_engine *e, bool (*stop)(void *context), void *context)
 {
     e->stop = stop;
     e->stop_context = context;
 }
 
-void rws_engine_go_on(rws_engine *e, const rws_call *k)
+void rws__engine_go_on(rws_engine *e, const rws_call *k)
 {
     e->unwatched += k ? (uint64_t)k->n * (uint64_t)k->dim : WATCHED;
     if (e->unwatched < WATCHED) return;
     e->unwatched = 0;
-    if (e->stop && e->stop(e->stop_context)) rws_engine_fail(e, RWS_STOPPED, "The pass was stopped.");
+    if (e->stop && e->stop(e->stop_context)) rws__engine_fail(e, RWS_STOPPED, "The pass was stopped.");
 }
 
 static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
@@ -130,7 +130,7 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
     k->arena = &e->arena;
     k->products = &e->products;
     for (uint32_t i = 0; i < n_nodes; i++) k->n += (int)n_rows(e, &e->nodes[ids[i]]);
-    rws_engine_go_on(e, k);
+    rws__engine_go_on(e, k);
     for (int s = 0; s < k->n_in; s++) resolve(e, c, s);
     if (k->args.w) {
         const rws_param *w = k->args.w;
@@ -154,7 +154,7 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
     }
     e->stats.calls++;
     e->stats.rows += (uint64_t)k->n;
-    if (k->refused && e->status == RWS_OK) rws_call_explain(e, e->n_calls - 1);
+    if (k->refused && e->status == RWS_OK) rws__call_explain(e, e->n_calls - 1);
 }
 
 /* Pending nodes of one wave with equal call keys. */
@@ -179,7 +179,7 @@ static bunch *find_bunch(bunch *bunches, uint32_t *n, uint32_t *table, uint32_t 
  * their first nodes. */
 static void bring_together(rws_engine *e)
 {
-    rws_arena_mark mark = rws_arena_at(&e->arena);
+    rws_arena_mark mark = rws__arena_at(&e->arena);
     const uint32_t n = e->n_pending;
     uint32_t       mask = 63, n_bunches = 0, n_waves = 0;
     while (mask < 2 * n) mask = 2 * mask + 1;
@@ -202,12 +202,12 @@ static void bring_together(rws_engine *e)
     for (uint32_t i = 0; i < n_bunches; i++)
         for (uint32_t k = bunches[order[i]].first; k != NONE; k = next[k]) sorted[at++] = e->pending[k];
     memcpy(e->pending, sorted, n * sizeof *sorted);
-    rws_arena_release(&e->arena, mark);
+    rws__arena_release(&e->arena, mark);
 }
 
-void rws_engine_execute(rws_engine *e)
+void rws__engine_execute(rws_engine *e)
 {
-    rws_demand(e);
+    rws__demand(e);
     if (e->n_pending == 0) return;
     for (uint32_t i = 0; i < e->n_pending; i++) {
         node    *m = &e->nodes[e->pending[i]];

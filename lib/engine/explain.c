@@ -14,17 +14,18 @@
 
 #include <stdio.h>
 
-bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row)
+bool rws__node_explain(rws_engine *e, uint32_t id, uint32_t row)
 {
-    row = rws_node_row(e, &id, row);
+    row = rws__node_row(e, &id, row);
     const node *n = &e->nodes[id];
     if (row == NONE || !n->op || !n->op->explain || n->call == NONE) return false;
     const rws_call *c = &e->calls[n->call].c;
     const size_t    first = (size_t)(n->value - c->out) / (size_t)c->dim; /* the node's first row in the call */
     char            text[160], site[200];
-    const char     *side = n->side == RWS_SIDE_NONE ? "" : rws_side_name(n->side);
+    const char     *side = n->side == RWS_SIDE_NONE ? "" : rws__side_name(n->side);
     if (n->site != NO_SITE)
-        snprintf(site, sizeof site, "%s%s%s", rws_site_text(e, n->site, n->visit, text), *side ? " in the " : "", side);
+        snprintf(site, sizeof site, "%s%s%s", rws__site_text(e, n->site, n->visit, text), *side ? " in the " : "",
+                 side);
     rws_error        error;
     const rws_status status = n->op->explain(c, first + row, n->site == NO_SITE ? NULL : site, &error);
     if (status == RWS_OK) return false;
@@ -46,9 +47,9 @@ static const bool *made_of(rws_engine *e, uint32_t id)
 /* Fails the pass and returns true if a row of node id that a level reads was refused. */
 static bool explain_rows(rws_engine *e, uint32_t id, uint32_t at)
 {
-    const uint32_t *map = rws_level_map(e, at, e->nodes[id].all);
+    const uint32_t *map = rws__level_map(e, at, e->nodes[id].all);
     for (uint32_t row = 0; row < e->levels[at].n_rows; row++)
-        if (rws_node_explain(e, id, map ? map[row] : row)) return true;
+        if (rws__node_explain(e, id, map ? map[row] : row)) return true;
     return false;
 }
 
@@ -80,7 +81,7 @@ static bool explain_node(rws_engine *e, uint32_t id)
     return false;
 }
 
-void rws_call_explain(rws_engine *e, uint32_t call_number)
+void rws__call_explain(rws_engine *e, uint32_t call_number)
 {
     const call *c = &e->calls[call_number];
     for (uint32_t i = 0; i < c->n_nodes; i++)

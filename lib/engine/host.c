@@ -1,54 +1,54 @@
 /* host.c - paths whose programs another language executes: rws_host in rws_train.h.
  *
- * Without a host, a path is resumed by rws_fiber_resume and a path that fails is forgotten where it stands. With a host,
+ * Without a host, a path is resumed by rws__fiber_resume and a path that fails is forgotten where it stands. With a host,
  * the host resumes it, under a lock; and a path that goes no further is led out of the library's frames by
  * rws_host.escape, so that the frames of the interpreter on its stack are left in order. */
 #include "engine/internal.h"
 
-void rws_engine_host(rws_engine *e, const rws_host *host)
+void rws__engine_host(rws_engine *e, const rws_host *host)
 {
     e->host = host;
 }
 
-void rws_host_enter(rws_engine *e)
+void rws__host_enter(rws_engine *e)
 {
     if (!e->host || e->inside) return;
     e->host->enter();
     e->inside = true;
 }
 
-void rws_host_leave(rws_engine *e)
+void rws__host_leave(rws_engine *e)
 {
     if (!e->host || !e->inside) return;
     e->inside = false;
     e->host->leave();
 }
 
-void rws_host_resume(rws_path *path)
+void rws__host_resume(rws_path *path)
 {
-    if (path->e->host) path->e->host->resume(path, rws_fiber_armed(path->fiber));
-    else rws_fiber_resume(path->fiber);
+    if (path->e->host) path->e->host->resume(path, rws__fiber_armed(path->fiber));
+    else rws__fiber_resume(path->fiber);
 }
 
-void rws_host_escape(rws_path *path)
+void rws__host_escape(rws_path *path)
 {
     const rws_host *host = path->e->host;
     if (host && host->escape && !path->overflowed) host->escape(path);
 }
 
-void rws_host_wait(rws_path *path)
+void rws__host_wait(rws_path *path)
 {
-    rws_fiber_yield(path->fiber);
+    rws__fiber_yield(path->fiber);
     if (!path->abandoned) return;
-    rws_host_escape(path);
-    for (;;) rws_fiber_yield(path->fiber);
+    rws__host_escape(path);
+    for (;;) rws__fiber_yield(path->fiber);
 }
 
 static void abandon(rws_engine *e)
 {
     for (uint32_t i = 0; i < e->n_paths; i++) {
         rws_path *path = e->paths[i];
-        if (rws_fiber_done(path->fiber) || rws_fiber_armed(path->fiber) || path->overflowed) continue;
+        if (rws__fiber_done(path->fiber) || rws__fiber_armed(path->fiber) || path->overflowed) continue;
         path->abandoned = true;
         e->running = path;
         e->host->resume(path, false);
@@ -56,24 +56,24 @@ static void abandon(rws_engine *e)
     }
 }
 
-void rws_host_abandon(rws_engine *e)
+void rws__host_abandon(rws_engine *e)
 {
     if (e->status != RWS_OK && e->host->escape) {
-        rws_host_enter(e);
+        rws__host_enter(e);
         abandon(e);
     }
-    rws_host_leave(e);
+    rws__host_leave(e);
 }
 
-void rws_host_forget(rws_engine *e)
+void rws__host_forget(rws_engine *e)
 {
     bool any = false;
     for (uint32_t i = 0; i < e->n_made && e->host; i++) any |= e->paths[i]->slot != NULL;
     if (!any) return;
-    rws_host_enter(e);
+    rws__host_enter(e);
     for (uint32_t i = 0; i < e->n_made; i++)
         if (e->paths[i]->slot) e->host->forget(e->paths[i]->slot);
-    rws_host_leave(e);
+    rws__host_leave(e);
 }
 
 /* ---- what a host calls */
@@ -85,12 +85,12 @@ void **rws_path_slot(rws_path *path)
 
 void rws_path_run(rws_path *path)
 {
-    if (path) rws_fiber_resume(path->fiber);
+    if (path) rws__fiber_resume(path->fiber);
 }
 
 void rws_path_pause(rws_path *path)
 {
-    if (path) rws_fiber_yield(path->fiber);
+    if (path) rws__fiber_yield(path->fiber);
 }
 
 void rws_path_refuse(rws_path *path, rws_status status, const char *sentence)
@@ -108,5 +108,5 @@ rws_status rws_path_failure(const rws_path *path, const char **sentence)
 
 bool rws_path_ended(const rws_path *path)
 {
-    return !path || rws_fiber_done(path->fiber);
+    return !path || rws__fiber_done(path->fiber);
 }

@@ -60,10 +60,10 @@
 enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data, and DATA is like any other */
 
 /* Growing arrays that keep their memory from pass to pass. */
-#define RWS_PUSH(engine, array, n, capacity)                                                                    \
-    ((n) == (capacity) ? (void)((array) = rws_grow((engine), (array), &(capacity), sizeof *(array))) : (void)0, \
+#define RWS_PUSH(engine, array, n, capacity)                                                                     \
+    ((n) == (capacity) ? (void)((array) = rws__grow((engine), (array), &(capacity), sizeof *(array))) : (void)0, \
      &(array)[(n)++])
-void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
+void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
 
 /* The distributions that the rows of a level draw from, as integers: see draw.c. */
 typedef struct {
@@ -72,7 +72,7 @@ typedef struct {
     const uint32_t *row; /* from a row of the level to its row of thresholds; NULL: row i is row i */
 } thresholds;
 
-/* A draw of an index, kept so that the particles of its rows can be listed later: rws_level_particles. */
+/* A draw of an index, kept so that the particles of its rows can be listed later: rws__level_particles. */
 typedef struct {
     uint32_t        parent, ordinal;
     int             n_categories;
@@ -300,12 +300,12 @@ struct rws_engine {
     int                      n_gradients;
     const rws_host          *host;   /* of the programs' language; NULL: C */
     bool                     inside; /* between host->enter and host->leave */
-    bool (*stop)(void *context);     /* rws_engine_watch; NULL: never */
+    bool (*stop)(void *context);     /* rws__engine_watch; NULL: never */
     void      *stop_context;
     uint64_t   unwatched; /* numbers that calls have computed since `stop` was asked */
     rws_pass   pass;
     rws_path  *running; /* on its fiber; NULL: none */
-    jmp_buf    leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
+    jmp_buf    leave;   /* where a failure outside of all paths goes: see rws__engine_fail */
     bool       entered; /* `leave` is set */
     uint32_t   stamp;   /* of the path that began last */
     rws_arena  arena;
@@ -324,7 +324,7 @@ struct rws_engine {
     uint32_t    n_dependences, dependence_capacity;
     uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
     uint32_t    n_order, order_capacity;
-    uint32_t   *pending; /* scratch of rws_engine_execute and rws_engine_tangent */
+    uint32_t   *pending; /* scratch of rws__engine_execute and rws__engine_tangent */
     uint32_t    n_pending, pending_capacity;
     uint64_t   *asked; /* a bit for each node that is asked for; all zero between flushes */
     uint32_t    asked_capacity, asked_low, asked_end; /* words of it that may not be zero: low … end - 1 */
@@ -332,7 +332,7 @@ struct rws_engine {
     uint32_t    n_mixtures, mixture_capacity;
     ask        *asks; /* everything that was asked for in this pass, if rows are counted */
     uint32_t    n_asks, ask_capacity;
-    bool        counts; /* rows that are needed are counted: rws_engine_count_rows */
+    bool        counts; /* rows that are needed are counted: rws__engine_count_rows */
     known_node *shared; /* hash table of the nodes that another path may record again */
     uint32_t    n_shared, shared_capacity;
     uint8_t     pass_number; /* 1 … 255, in turn */
@@ -372,60 +372,60 @@ struct rws_engine {
 };
 
 /* level.c */
-uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
+uint32_t rws__level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
 /* The map from rows of a level to rows of an ancestor, or of a level beside an ancestor; NONE for a row that a narrowed
  * level does not have. NULL: row i is row i. */
-const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to);
-void            rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map);
-uint32_t        rws_level_expand(rws_engine *e, uint32_t l);          /* a level below with one particle per row */
-bool rws_path_has_row(const rws_path *path, uint32_t at, size_t row); /* the path reads this row of level `at` */
+const uint32_t *rws__level_map(rws_engine *e, uint32_t from, uint32_t to);
+void            rws__level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map);
+uint32_t        rws__level_expand(rws_engine *e, uint32_t l);          /* a level below with one particle per row */
+bool rws__path_has_row(const rws_path *path, uint32_t at, size_t row); /* the path reads this row of level `at` */
 
 /* draw.c: level.particles, which is listed now if need be. NULL: stride is not 0, and there is no list. */
-const uint32_t *rws_level_particles(rws_engine *e, uint32_t l);
+const uint32_t *rws__level_particles(rws_engine *e, uint32_t l);
 
 /* record.c */
-uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
-uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
-                     uint32_t at, unsigned frozen);
-uint32_t rws_node_constant(rws_path *path, float value);
-uint32_t rws_node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
+uint32_t rws__node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
+uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
+                      uint32_t at, unsigned frozen);
+uint32_t rws__node_constant(rws_path *path, float value);
+uint32_t rws__node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
 
 /* depend.c */
-void     rws_dependence_begin(rws_engine *e);
-void     rws_dependence_index(rws_engine *e, uint32_t id, uint32_t n_values);  /* the leaf node is a drawn index */
-uint32_t rws_dependence_join(rws_engine *e, const node *n, uint32_t at_least); /* of a node, from its inputs */
-void     rws_dependence_work(rws_engine *e, const node *n);      /* a node with a dependence was recorded */
-uint32_t rws_dependence_rows(rws_engine *e, uint32_t id);        /* the level of all rows of a node with a dependence */
-bool     rws_node_is_coarse(const rws_engine *e, const node *n); /* a projection has far fewer rows than its level */
-uint32_t rws_node_most_rows(const rws_engine *e, const node *n);
+void     rws__dependence_begin(rws_engine *e);
+void     rws__dependence_index(rws_engine *e, uint32_t id, uint32_t n_values);  /* the leaf node is a drawn index */
+uint32_t rws__dependence_join(rws_engine *e, const node *n, uint32_t at_least); /* of a node, from its inputs */
+void     rws__dependence_work(rws_engine *e, const node *n); /* a node with a dependence was recorded */
+uint32_t rws__dependence_rows(rws_engine *e, uint32_t id);   /* the level of all rows of a node with a dependence */
+bool     rws__node_is_coarse(const rws_engine *e, const node *n); /* a projection has far fewer rows than its level */
+uint32_t rws__node_most_rows(const rws_engine *e, const node *n);
 
 /* backward.c: the gradient of a node, which is allocated on first use; that of a parameter is a part of `gradient` */
-float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient);
+float *rws__node_gradient(rws_engine *e, uint32_t id, float *gradient);
 
 /* demand.c: rows on demand. A level reads a row of a node if a row of the level stands on it. */
-void rws_demand_begin(rws_engine *e);                    /* forgets what was asked for in a pass that failed */
-void rws_ask(rws_engine *e, uint32_t id, uint32_t from); /* asks for the rows of a node that level `from` reads */
-void rws_demand(rws_engine *e); /* lists in e->pending the nodes to execute for all that was asked for, inputs first */
+void rws__demand_begin(rws_engine *e);                    /* forgets what was asked for in a pass that failed */
+void rws__ask(rws_engine *e, uint32_t id, uint32_t from); /* asks for the rows of a node that level `from` reads */
+void rws__demand(rws_engine *e); /* lists in e->pending the nodes to execute for all that was asked for, inputs first */
 
 /* Whether all rows of a node that a level reads are computed. */
-bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from);
+bool rws__node_has(rws_engine *e, uint32_t id, uint32_t from);
 
 /* The part, of a node with several parts, that has all rows that a level reads. NONE: the rows are in several parts. */
-uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from);
+uint32_t rws__node_find(rws_engine *e, uint32_t id, uint32_t from);
 
 /* Moves *id to the part that has a row of node.all, and returns the place of the row in that part. NONE: the row
  * is not computed. */
-uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row);
+uint32_t rws__node_row(const rws_engine *e, uint32_t *id, uint32_t row);
 
 /* A copy of the rows of a node that a level reads. */
-reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from);
+reading rws__node_gather(rws_engine *e, uint32_t id, uint32_t from);
 
-void rws_demand_count(rws_engine *e); /* adds needed and history of the last pass to the stats */
+void rws__demand_count(rws_engine *e); /* adds needed and history of the last pass to the stats */
 
-/* The same as rws_node_find for a node with any number of parts. */
-static inline uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)
+/* The same as rws__node_find for a node with any number of parts. */
+static inline uint32_t rws__node_part(rws_engine *e, uint32_t id, uint32_t from)
 {
-    return e->nodes[id].more ? rws_node_find(e, id, from) : id;
+    return e->nodes[id].more ? rws__node_find(e, id, from) : id;
 }
 
 /* The exponentials of a node's value, if they are what its op saved; else NULL. */
@@ -435,42 +435,42 @@ static inline const float *node_exp(const node *n)
 }
 
 /* What the rows of a level read of a node. */
-static inline reading rws_node_read(rws_engine *e, uint32_t id, uint32_t from)
+static inline reading rws__node_read(rws_engine *e, uint32_t id, uint32_t from)
 {
-    const uint32_t part = rws_node_part(e, id, from);
-    if (part == NONE) return rws_node_gather(e, id, from);
+    const uint32_t part = rws__node_part(e, id, from);
+    if (part == NONE) return rws__node_gather(e, id, from);
     const node *n = &e->nodes[part];
-    return (reading){n->value, node_exp(n), rws_level_map(e, from, n->rows), e->levels[n->rows].n_rows};
+    return (reading){n->value, node_exp(n), rws__level_map(e, from, n->rows), e->levels[n->rows].n_rows};
 }
 
 /* execute.c */
-void rws_engine_execute(rws_engine *e); /* computes what was asked for, and what that needs */
+void rws__engine_execute(rws_engine *e); /* computes what was asked for, and what that needs */
 
 /* explain.c: after a call has refused rows, fails the pass if a path or the table needs one of them */
-void rws_call_explain(rws_engine *e, uint32_t call);
+void rws__call_explain(rws_engine *e, uint32_t call);
 
 /* explain.c: fails the pass and returns true if the op of a node has a sentence for this row of its level */
-bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row);
+bool rws__node_explain(rws_engine *e, uint32_t id, uint32_t row);
 
 /* host.c: all do nothing for an engine without a host. */
-void rws_host_enter(rws_engine *e);
-void rws_host_leave(rws_engine *e);
-void rws_host_resume(rws_path *path); /* runs a path until it waits or ends */
-void rws_host_wait(rws_path *path);   /* on the path: waits until it is resumed */
-void rws_host_escape(rws_path *path); /* on a path that goes no further; may return, if the host has no way */
-void rws_host_abandon(rws_engine *e); /* after a pass that failed: every waiting path leaves its frames */
-void rws_host_forget(rws_engine *e);  /* before paths are freed */
+void rws__host_enter(rws_engine *e);
+void rws__host_leave(rws_engine *e);
+void rws__host_resume(rws_path *path); /* runs a path until it waits or ends */
+void rws__host_wait(rws_path *path);   /* on the path: waits until it is resumed */
+void rws__host_escape(rws_path *path); /* on a path that goes no further; may return, if the host has no way */
+void rws__host_abandon(rws_engine *e); /* after a pass that failed: every waiting path leaves its frames */
+void rws__host_forget(rws_engine *e);  /* before paths are freed */
 
 /* execute.c: to be called before each call, forward and backward, and, with NULL, when every path waits. Leaves the pass if
  * the watch says so. */
-void rws_engine_go_on(rws_engine *e, const rws_call *k);
+void rws__engine_go_on(rws_engine *e, const rws_call *k);
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
-_Noreturn void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
+_Noreturn void rws__engine_fail(rws_engine *e, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-_Noreturn void rws_engine_no_memory(void *engine); /* RWS_NO_MEMORY; what the engine's arena does without memory */
+_Noreturn void rws__engine_no_memory(void *engine); /* RWS_NO_MEMORY; what the engine's arena does without memory */
 
-/* Executes a statement from which rws_engine_fail comes back here. Every public function that may fail, or allocate,
+/* Executes a statement from which rws__engine_fail comes back here. Every public function that may fail, or allocate,
  * enters the engine so. Calls of such functions within one another leave by the outermost. */
 #define RWS_ENTER(e, statement)                 \
     do {                                        \
@@ -484,61 +484,61 @@ _Noreturn void rws_engine_no_memory(void *engine); /* RWS_NO_MEMORY; what the en
     } while (0)
 
 /* How the last statement ended. */
-static inline rws_status rws_engine_status(const rws_engine *e, rws_error *err)
+static inline rws_status rws__engine_status(const rws_engine *e, rws_error *err)
 {
     if (e->status != RWS_OK && err) *err = e->error;
     return e->status;
 }
 
-_Noreturn void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
+_Noreturn void rws__path_fail(rws_path *path, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-_Noreturn void rws_path_overflows(rws_path *path);                     /* record.c */
-void           rws_path_need(rws_path *path, const rws_var *v, int n); /* returns when they have been computed */
+_Noreturn void rws__path_overflows(rws_path *path);                     /* record.c */
+void           rws__path_need(rws_path *path, const rws_var *v, int n); /* returns when they have been computed */
 
 /* scores.c */
-void     rws_scores_make(rws_engine *e);
-uint32_t rws_scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
-void     rws_scores_output(rws_engine *e, int slot);
+void     rws__scores_make(rws_engine *e);
+uint32_t rws__scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
+void     rws__scores_output(rws_engine *e, int slot);
 
-origin       rws_scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
-const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
+origin       rws__scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
+const float *rws__value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
 
 /* choices.c: what a pass does with rws_pass.given before and after its programs; and whether this path, which has ended,
  * has not taken all choices that are given for the datum. */
-void rws_given_begin(rws_engine *e);
-void rws_given_end(rws_engine *e);
-bool rws_given_missing(const rws_engine *e, const rws_path *path, uint32_t datum);
+void rws__given_begin(rws_engine *e);
+void rws__given_end(rws_engine *e);
+bool rws__given_missing(const rws_engine *e, const rws_path *path, uint32_t datum);
 
 /* choices.c: sets the value of a visit and returns true if one is given for the site. */
-bool rws_given_take(rws_path *path, rws_visit *v);
+bool rws__given_take(rws_path *path, rws_visit *v);
 
 /* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
  * no part is empty. This path goes on as part 0; the others execute the call themselves. */
-void rws_path_part(rws_path *path, const uint32_t *part, uint32_t n_parts);
+void rws__path_part(rws_path *path, const uint32_t *part, uint32_t n_parts);
 
-/* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws_level_map. */
-uint32_t rws_row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);
+/* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws__level_map. */
+uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);
 
 /* series.c */
-bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value);
-void rws_series_put(rws_path *path, int field, const char *family, int size, rws_var value);
-void rws_series_expect_choice(rws_path *path, int field, int n);
-void rws_series_check_data(rws_engine *e, int field);
-void rws_series_check_end(rws_path *path, int field);
-uint32_t     rws_series_visits(const rws_path *path, int field);
-const float *rws_series_dream(rws_engine *e, const rws_path *path, origin o, int field);
+bool rws__series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value);
+void rws__series_put(rws_path *path, int field, const char *family, int size, rws_var value);
+void rws__series_expect_choice(rws_path *path, int field, int n);
+void rws__series_check_data(rws_engine *e, int field);
+void rws__series_check_end(rws_path *path, int field);
+uint32_t     rws__series_visits(const rws_path *path, int field);
+const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, int field);
 
 /* record.c: the number of a field that the guide may read */
-int rws_guide_field(rws_path *path, const char *field, const char *function);
+int rws__guide_field(rws_path *path, const char *field, const char *function);
 
 /* trace.c: adds an entry at the site that is being visited */
-void rws_trace_add(rws_path *path, const char *family, int size, rws_var value);
+void rws__trace_add(rws_path *path, const char *family, int size, rws_var value);
 
 /* trace.c */
-bool        rws_site_is_field(const rws_path *path); /* the site that is being visited */
-const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
-const char *rws_side_name(rws_side side); /* "model", "guide"; "program" if it is neither */
-const char *rws_path_where(const rws_path *path, char out[static 240]); /* "the guide, after site …" */
+bool        rws__site_is_field(const rws_path *path); /* the site that is being visited */
+const char *rws__site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
+const char *rws__side_name(rws_side side); /* "model", "guide"; "program" if it is neither */
+const char *rws__path_where(const rws_path *path, char out[static 240]); /* "the guide, after site …" */
 
 /* Whether a node's parameter is of one of the groups and not frozen there. */
 static inline bool param_moves(const rws_param *p, const rws_op_args *args, unsigned groups)
@@ -564,7 +564,7 @@ static inline rws_var path_var(const rws_path *path, uint32_t id)
 }
 
 /* Stops with a sentence if v is no value of this path. */
-void     rws_path_expect(const rws_path *path, rws_var v, const char *function);
-uint64_t rws_hash_name(uint64_t h, const char *name);
+void     rws__path_expect(const rws_path *path, rws_var v, const char *function);
+uint64_t rws__hash_name(uint64_t h, const char *name);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
+uint32_t rws__level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
 {
     level *l = RWS_PUSH(e, e->levels, e->n_levels, e->level_capacity);
     *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE};
@@ -44,7 +44,7 @@ static const uint32_t *map_to_data(rws_engine *e, uint32_t from)
     return e->levels[from].to_data;
 }
 
-void rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map)
+void rws__level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map)
 {
     level *l = &e->levels[from];
     l->maps[l->next_map++ % N_MAPS] = (known_map){to, map};
@@ -81,19 +81,19 @@ static const uint32_t *map_up(rws_engine *e, uint32_t from, uint32_t ancestor)
 static const uint32_t *map_beside(rws_engine *e, uint32_t from, uint32_t to)
 {
     const level         *l = &e->levels[from], *beside = &e->levels[to];
-    const uint32_t      *above = rws_level_map(e, from, beside->parent);
-    const rws_arena_mark mark = rws_arena_at(&e->arena);
+    const uint32_t      *above = rws__level_map(e, from, beside->parent);
+    const rws_arena_mark mark = rws__arena_at(&e->arena);
     uint32_t            *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);
     bool                 same = l->n_rows == beside->n_rows;
     for (uint32_t i = 0; i < l->n_rows; i++) {
         map[i] = beside->place[above ? above[i] : i];
         same &= map[i] == i;
     }
-    if (same) rws_arena_release(&e->arena, mark);
+    if (same) rws__arena_release(&e->arena, mark);
     return same ? NULL : map;
 }
 
-const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to)
+const uint32_t *rws__level_map(rws_engine *e, uint32_t from, uint32_t to)
 {
     const level *l = &e->levels[from];
     if (from == to) return NULL;
@@ -104,22 +104,22 @@ const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to)
     for (int i = 0; i < N_MAPS; i++)
         if (l->maps[i].to == to) return l->maps[i].map;
     const uint32_t *map = e->levels[to].place ? map_beside(e, from, to) : map_up(e, from, to);
-    rws_level_note_map(e, from, to, map);
+    rws__level_note_map(e, from, to, map);
     return map;
 }
 
-bool rws_path_has_row(const rws_path *path, uint32_t at, size_t row)
+bool rws__path_has_row(const rws_path *path, uint32_t at, size_t row)
 {
-    const uint32_t *map = rws_level_map(path->e, path->level, at), n = path->e->levels[path->level].n_rows;
+    const uint32_t *map = rws__level_map(path->e, path->level, at), n = path->e->levels[path->level].n_rows;
     for (uint32_t i = 0; i < n; i++)
         if ((map ? map[i] : i) == row) return true;
     return false;
 }
 
-uint32_t rws_level_expand(rws_engine *e, uint32_t from)
+uint32_t rws__level_expand(rws_engine *e, uint32_t from)
 {
     if (e->levels[from].single) return from;
-    const uint32_t *particles = rws_level_particles(e, from);
+    const uint32_t *particles = rws__level_particles(e, from);
     const level    *l = &e->levels[from];
     uint32_t        n = 0;
     for (uint32_t i = 0; i < l->n_rows; i++) n += l->count[i];
@@ -133,7 +133,7 @@ uint32_t rws_level_expand(rws_engine *e, uint32_t from)
             one[at] = 1;
             start[at] = at;
         }
-    uint32_t to = rws_level_new(e, from, n);
+    uint32_t to = rws__level_new(e, from, n);
     e->levels[to].up = up;
     e->levels[to].count = one;
     e->levels[to].particles = ids;

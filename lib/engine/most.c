@@ -1,10 +1,10 @@
 /* most.c - the largest number of a value, for draws whose tables must be as long as the values ask for. */
 #include "engine/internal.h"
 
-float rws_var_most(rws_path *path, rws_var v)
+float rws__var_most(rws_path *path, rws_var v)
 {
-    rws_path_need(path, &v, 1);
-    const reading r = rws_node_read(path->e, v.id, path->level);
+    rws__path_need(path, &v, 1);
+    const reading r = rws__node_read(path->e, v.id, path->level);
     const size_t  n = path->e->levels[path->level].n_rows, dim = (size_t)path->e->nodes[v.id].dim;
     float         most = -INFINITY;
     for (size_t i = 0; i < n; i++) {

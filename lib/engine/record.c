@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
+void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
 {
     const uint32_t more = *capacity ? 2 * *capacity : 64;
     array = *capacity < UINT32_MAX / 2 ? realloc(array, more * item) : NULL;
-    if (!array) rws_engine_no_memory(e);
+    if (!array) rws__engine_no_memory(e);
     *capacity = more;
     e->n_allocations++;
     return array;
@@ -20,29 +20,29 @@ void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
 
 static _Noreturn void too_many_operations(rws_path *path)
 {
-    rws_path_mistake(path,
-                     "one execution of the program makes more than %llu library calls; does it end? A "
-                     "larger `max_operations` allows more.",
-                     (unsigned long long)path->e->limits.max_operations);
+    rws__path_mistake(path,
+                      "one execution of the program makes more than %llu library calls; does it end? A "
+                      "larger `max_operations` allows more.",
+                      (unsigned long long)path->e->limits.max_operations);
 }
 
-_Noreturn void rws_path_overflows(rws_path *path)
+_Noreturn void rws__path_overflows(rws_path *path)
 {
-    rws_path_mistake(path,
-                     "the stack of %zu KB runs over, by endless recursion or by large arrays on it. A larger "
-                     "`stack_bytes` helps.",
-                     path->e->limits.stack_bytes >> 10);
+    rws__path_mistake(path,
+                      "the stack of %zu KB runs over, by endless recursion or by large arrays on it. A larger "
+                      "`stack_bytes` helps.",
+                      path->e->limits.stack_bytes >> 10);
 }
 
 /* Every library call of a program begins with this function. */
 static inline void enter(rws_path *path, const char *function)
 {
     path->function = function;
-    if ((const char *)__builtin_frame_address(0) < path->stack_end + MARGIN) rws_path_overflows(path);
+    if ((const char *)__builtin_frame_address(0) < path->stack_end + MARGIN) rws__path_overflows(path);
     if (++path->operations > path->e->limits.max_operations) too_many_operations(path);
 }
 
-bool rws_replayed_as(rws_path *path, rws_var *v, const char *function)
+bool rws__replayed_as(rws_path *path, rws_var *v, const char *function)
 {
     if (path->depth == 0) {
         enter(path, function);
@@ -55,7 +55,7 @@ bool rws_replayed_as(rws_path *path, rws_var *v, const char *function)
     return false;
 }
 
-rws_var rws_returns(rws_path *path, rws_var v)
+rws_var rws__returns(rws_path *path, rws_var v)
 {
     if (--path->depth == 0) {
         *RWS_PUSH(path->e, path->log, path->n_log, path->log_capacity) = v.id;
@@ -66,14 +66,14 @@ rws_var rws_returns(rws_path *path, rws_var v)
 
 static _Noreturn void no_value(const rws_path *path, rws_var v, const char *function)
 {
-    rws_path_mistake((rws_path *)path, "%s was given %s", function,
-                     v.id
-                         ? "a value that does not belong to this path; a program must not keep values in static memory "
-                           "or in the model's state."
-                         : "no value (an rws_var that is all zeros).");
+    rws__path_mistake(
+        (rws_path *)path, "%s was given %s", function,
+        v.id ? "a value that does not belong to this path; a program must not keep values in static memory "
+               "or in the model's state."
+             : "no value (an rws_var that is all zeros).");
 }
 
-void rws_path_expect(const rws_path *path, rws_var v, const char *function)
+void rws__path_expect(const rws_path *path, rws_var v, const char *function)
 {
     if (v.id == 0 || v.stamp != path->stamp || v.id >= path->e->n_nodes)
         no_value(path, v, path->depth ? path->function : function);
@@ -82,13 +82,13 @@ void rws_path_expect(const rws_path *path, rws_var v, const char *function)
 static _Noreturn void too_many_nodes(rws_engine *e)
 {
     char text[240];
-    rws_engine_fail(
+    rws__engine_fail(
         e, RWS_BAD_INPUT,
         "The pass records more than %llu operations%s%s. Do its programs end? An untrained guide may loop or recurse "
         "without end: start its logits so that it ends soon (rws_layer_bias), or limit the depth. A larger "
         "`max_nodes` allows more.",
         (unsigned long long)e->limits.max_nodes, e->running ? ", the last one in " : "",
-        e->running ? rws_path_where(e->running, text) : "");
+        e->running ? rws__path_where(e->running, text) : "");
 }
 
 /* Resets slot nodes[n_nodes]; the caller commits it by n_nodes++. Written field by field: most of a node is inputs, and
@@ -97,7 +97,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
 {
     if (e->n_nodes == e->node_capacity) {
         if (e->n_nodes >= e->limits.max_nodes) too_many_nodes(e);
-        e->nodes = rws_grow(e, e->nodes, &e->node_capacity, sizeof *e->nodes);
+        e->nodes = rws__grow(e, e->nodes, &e->node_capacity, sizeof *e->nodes);
     }
     node *n = &e->nodes[e->n_nodes];
     n->op = NULL;
@@ -116,13 +116,13 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     return n;
 }
 
-uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
+uint32_t rws__node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
 {
     node_draft(e, level, dim, DONE)->value = value;
     return e->n_nodes++;
 }
 
-uint32_t rws_node_more(rws_engine *e, uint32_t id)
+uint32_t rws__node_more(rws_engine *e, uint32_t id)
 {
     node *n = node_draft(e, ROOT, 1, WAITING), *first = &e->nodes[id];
     *n = *first;
@@ -149,7 +149,7 @@ static uint64_t hash_floats(float a, float b)
 
 /* Calls are executed in the order of hashes, which must therefore be the same in every process: they are made of names,
  * not of addresses. */
-uint64_t rws_hash_name(uint64_t h, const char *name)
+uint64_t rws__hash_name(uint64_t h, const char *name)
 {
     for (; *name; name++) h = (h ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
     return h;
@@ -158,7 +158,7 @@ uint64_t rws_hash_name(uint64_t h, const char *name)
 static uint64_t hash_op(rws_engine *e, const rws_op *op)
 {
     op_hash *known = &e->op_hashes[(uintptr_t)op / sizeof *op % N_OP_HASHES];
-    if (known->op != op) *known = (op_hash){op, rws_hash_name(0, op->name)};
+    if (known->op != op) *known = (op_hash){op, rws__hash_name(0, op->name)};
     return known->hash;
 }
 
@@ -174,7 +174,7 @@ static void grow_shared(rws_engine *e)
     const known_node *old = e->shared;
     const uint32_t    old_capacity = e->shared_capacity, capacity = old_capacity ? 2 * old_capacity : 256;
     known_node       *table = calloc(capacity, sizeof *table);
-    if (!table) rws_engine_no_memory(e);
+    if (!table) rws__engine_no_memory(e);
     e->shared = table;
     e->shared_capacity = capacity;
     e->n_allocations++;
@@ -210,8 +210,8 @@ static uint32_t shared_node(rws_engine *e)
     }
 }
 
-uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
-                     uint32_t at, unsigned frozen)
+uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
+                      uint32_t at, unsigned frozen)
 {
     RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
     node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
@@ -239,9 +239,9 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
     n->n_in = (uint8_t)n_in;
     n->depends = (uint8_t)(op->constant || args.stop ? 0 : depends & e->pass.groups);
     n->call_key = h;
-    if (needs) n->needs = rws_dependence_join(e, n, op->local ? at : ROOT);
+    if (needs) n->needs = rws__dependence_join(e, n, op->local ? at : ROOT);
     const uint32_t id = (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
-    if (n->needs && n == &e->nodes[id]) rws_dependence_work(e, n);
+    if (n->needs && n == &e->nodes[id]) rws__dependence_work(e, n);
     return id;
 }
 
@@ -252,38 +252,38 @@ static void note_site(node *n, const rws_path *path)
     n->visit = path->site_visit < UINT16_MAX ? (uint16_t)path->site_visit : UINT16_MAX;
 }
 
-rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
+rws_var rws__record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
 {
     uint32_t ids[RWS_OP_INPUTS];
     RWS_CHECK(n_in <= RWS_OP_INPUTS);
     for (int i = 0; i < n_in; i++) {
         ids[i] = in[i].id;
         if (ids[i] == 0 && i == 0 && op == &rws_op_dense) continue; /* a layer whose parts are all added */
-        rws_path_expect(path, in[i], op->name);
+        rws__path_expect(path, in[i], op->name);
     }
     const uint32_t next = path->e->n_nodes,
-                   id = rws_node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
+                   id = rws__node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
     if (id == next) note_site(&path->e->nodes[id], path);
     return path_var(path, id);
 }
 
-int rws_dim_for(const rws_path *path, rws_var v, const char *function)
+int rws__dim_for(const rws_path *path, rws_var v, const char *function)
 {
-    rws_path_expect(path, v, function);
+    rws__path_expect(path, v, function);
     return path->e->nodes[v.id].dim;
 }
 
 int rws_dim(const rws_path *path, rws_var v)
 {
-    return rws_dim_for(path, v, __func__);
+    return rws__dim_for(path, v, __func__);
 }
 
-bool rws_path_is_nested(const rws_path *path)
+bool rws__path_is_nested(const rws_path *path)
 {
     return path->depth > 1;
 }
 
-int rws_site_observes(const rws_path *path, const char *site)
+int rws__site_observes(const rws_path *path, const char *site)
 {
     const rws_engine *e = path->e;
     for (int i = 0; i < e->n_fields; i++)
@@ -291,13 +291,13 @@ int rws_site_observes(const rws_path *path, const char *site)
     return 0;
 }
 
-rws_var rws_var_stop(rws_path *path, rws_var v)
+rws_var rws__var_stop(rws_path *path, rws_var v)
 {
-    rws_path_expect(path, v, "a draw");
+    rws__path_expect(path, v, "a draw");
     return path->e->nodes[v.id].depends ? rws_detach(path, v) : v;
 }
 
-const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)
+const rws_op *rws__var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)
 {
     const node *n = &path->e->nodes[v.id];
     for (int i = 0; i < n->n_in && in; i++) in[i] = path_var(path, n->in[i]);
@@ -305,25 +305,25 @@ const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_ar
     return n->op;
 }
 
-bool rws_var_is_shared(const rws_path *path, rws_var v, rws_var than)
+bool rws__var_is_shared(const rws_path *path, rws_var v, rws_var than)
 {
     const rws_engine *e = path->e;
     const node       *a = &e->nodes[v.id], *b = &e->nodes[than.id];
-    if (rws_node_is_coarse(e, a) || rws_node_is_coarse(e, b))
-        return rws_node_most_rows(e, a) < rws_node_most_rows(e, b);
+    if (rws__node_is_coarse(e, a) || rws__node_is_coarse(e, b))
+        return rws__node_most_rows(e, a) < rws__node_most_rows(e, b);
     return a->level < b->level;
 }
 
-bool rws_var_is_above(const rws_path *path, rws_var v)
+bool rws__var_is_above(const rws_path *path, rws_var v)
 {
     const node *n = &path->e->nodes[v.id];
-    return n->level < path->level || rws_node_is_coarse(path->e, n);
+    return n->level < path->level || rws__node_is_coarse(path->e, n);
 }
 
-bool rws_var_is_here(const rws_path *path, rws_var v)
+bool rws__var_is_here(const rws_path *path, rws_var v)
 {
     const node *n = &path->e->nodes[v.id];
-    return path->level != ROOT && n->level == path->level && !rws_node_is_coarse(path->e, n);
+    return path->level != ROOT && n->level == path->level && !rws__node_is_coarse(path->e, n);
 }
 
 /* ---- leaf nodes */
@@ -351,7 +351,7 @@ static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const fl
     return path_var(path, id);
 }
 
-uint32_t rws_node_constant(rws_path *path, float value)
+uint32_t rws__node_constant(rws_path *path, float value)
 {
     return root_leaf(path, (rws_op_args){.s = value}, 1, &value).id;
 }
@@ -359,60 +359,62 @@ uint32_t rws_node_constant(rws_path *path, float value)
 rws_var rws_constant(rws_path *path, float value)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
-    return rws_returns(path, path_var(path, rws_node_constant(path, value)));
+    if (rws__replayed(path, &v)) return v;
+    return rws__returns(path, path_var(path, rws__node_constant(path, value)));
 }
 
 rws_var rws_constants(rws_path *path, const float *values, int dim)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws__replayed(path, &v)) return v;
     if (dim < 1 || !values)
-        rws_path_mistake(path, "rws_constants takes at least one number, not %d.", values ? dim : 0);
+        rws__path_mistake(path, "rws_constants takes at least one number, not %d.", values ? dim : 0);
     float *copy = RWS_NEW(&path->e->arena, float, dim);
     memcpy(copy, values, (size_t)dim * sizeof(float));
-    return rws_returns(path, path_var(path, rws_node_leaf(path->e, ROOT, dim, copy)));
+    return rws__returns(path, path_var(path, rws__node_leaf(path->e, ROOT, dim, copy)));
 }
 
 rws_var rws_parameter(rws_path *path, const rws_param *p)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
-    if (!p || !p->value) rws_path_mistake(path, "rws_parameter was given no parameter.");
-    return rws_returns(path, root_leaf(path, (rws_op_args){.w = p}, (int)rws_param_size(p), NULL));
+    if (rws__replayed(path, &v)) return v;
+    if (!p || !p->value) rws__path_mistake(path, "rws_parameter was given no parameter.");
+    return rws__returns(path, root_leaf(path, (rws_op_args){.w = p}, (int)rws__param_size(p), NULL));
 }
 
-int rws_guide_field(rws_path *path, const char *field, const char *function)
+int rws__guide_field(rws_path *path, const char *field, const char *function)
 {
     const rws_engine *e = path->e;
-    if (!field) rws_path_mistake(path, "%s was given no name of a field (NULL).", function);
+    if (!field) rws__path_mistake(path, "%s was given no name of a field (NULL).", function);
     if (path->side == RWS_SIDE_MODEL)
-        rws_path_fail(path, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
+        rws__path_fail(path, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
     for (int i = 0; i < e->n_fields; i++) {
         if (strcmp(e->fields[i].name, field) != 0) continue;
         if (e->fields[i].label)
-            rws_path_fail(path, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.", field);
+            rws__path_fail(path, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.",
+                           field);
         return i;
     }
-    rws_path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
+    rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
 }
 
 rws_var rws_observed(rws_path *path, const char *field)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
-    const int i = rws_guide_field(path, field, "rws_observed");
+    if (rws__replayed(path, &v)) return v;
+    const int i = rws__guide_field(path, field, "rws_observed");
     if (path->e->fields[i].most && path->side != RWS_SIDE_NONE)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "The guide reads \"%s\" as a whole, but it is a series; rws_length and rws_item read it.", field);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The guide reads \"%s\" as a whole, but it is a series; rws_length and rws_item read it.",
+                       field);
     if (path->field[i] == 0)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
-    return rws_returns(path, path_var(path, path->field[i]));
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
+    return rws__returns(path, path_var(path, path->field[i]));
 }
 
 void *rws_alloc(rws_path *path, size_t bytes)
 {
     if (path->depth == 0) enter(path, __func__);
-    return rws_arena_zero(&path->e->arena, bytes);
+    return rws__arena_zero(&path->e->arena, bytes);
 }

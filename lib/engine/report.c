@@ -21,38 +21,38 @@ static const char *copy(rws_path *path, const char *text)
 static void add_report(rws_path *path, report what)
 {
     *RWS_PUSH(path->e, path->reports, path->n_reports, path->report_capacity) = what;
-    rws_returns(path, (rws_var){0});
+    rws__returns(path, (rws_var){0});
 }
 
 void rws_report(rws_path *path, const char *name, rws_var v)
 {
     rws_var none;
-    if (!path->e->pass.reports || rws_replayed(path, &none)) return;
-    if (!name) rws_path_mistake(path, "rws_report was given no name (NULL).");
-    rws_path_expect(path, v, "rws_report");
+    if (!path->e->pass.reports || rws__replayed(path, &none)) return;
+    if (!name) rws__path_mistake(path, "rws_report was given no name (NULL).");
+    rws__path_expect(path, v, "rws_report");
     add_report(path, (report){.name = copy(path, name), .node = v.id});
 }
 
 void rws_report_text(rws_path *path, const char *name, const char *text)
 {
     rws_var none;
-    if (!path->e->pass.reports || rws_replayed(path, &none)) return;
-    if (!name || !text) rws_path_mistake(path, "rws_report_text was given no %s (NULL).", name ? "text" : "name");
+    if (!path->e->pass.reports || rws__replayed(path, &none)) return;
+    if (!name || !text) rws__path_mistake(path, "rws_report_text was given no %s (NULL).", name ? "text" : "name");
     add_report(path, (report){.name = copy(path, name), .text = copy(path, text)});
 }
 
 static void read_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
-    const origin    o = rws_scores_origin(e, i);
+    const origin    o = rws__scores_origin(e, i);
     const rws_path *path = e->paths[e->ends[o.end].path];
     for (uint32_t k = 0; k < path->n_reports; k++) {
         const report *p = &path->reports[k];
-        if (p->node) each(context, p->name, e->nodes[p->node].dim, rws_value_at(e, o, p->node), NULL);
+        if (p->node) each(context, p->name, e->nodes[p->node].dim, rws__value_at(e, o, p->node), NULL);
         else each(context, p->name, 0, NULL, p->text);
     }
 }
 
-rws_status rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+rws_status rws__engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
     RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
     RWS_ENTER(e, read_reports(e, i, each, context));
@@ -71,16 +71,16 @@ static void match(void *context, const char *name, int dim, const float *value, 
     if (strcmp(name, s->name) == 0 && s->time-- == 0) s->dim = dim, s->value = value, s->text = text;
 }
 
-const float *rws_engine_report(rws_engine *e, int i, const char *name, int time, int *dim)
+const float *rws__engine_report(rws_engine *e, int i, const char *name, int time, int *dim)
 {
     search           s = {.name = name, .time = time};
-    const rws_status status = rws_engine_reports(e, i, match, &s);
+    const rws_status status = rws__engine_reports(e, i, match, &s);
     if (dim) *dim = s.dim;
     return status == RWS_OK ? s.value : NULL;
 }
 
-const char *rws_engine_report_text(rws_engine *e, int i, const char *name, int time)
+const char *rws__engine_report_text(rws_engine *e, int i, const char *name, int time)
 {
     search s = {.name = name, .time = time};
-    return rws_engine_reports(e, i, match, &s) == RWS_OK ? s.text : NULL;
+    return rws__engine_reports(e, i, match, &s) == RWS_OK ? s.text : NULL;
 }

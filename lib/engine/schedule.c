@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_programs(rws_path *path)
+void rws__programs(rws_path *path)
 {
     const rws_pass *pass = &path->e->pass;
     for (int i = 0; i < 2; i++) {
         const bool guide = (i == 0) != (pass->mode == RWS_SLEEP);
-        rws_path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+        rws__path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
         (guide ? pass->model->guide : pass->model->model)(path, pass->state);
     }
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__path_side(path, RWS_SIDE_NONE);
 }
 
 static void path_entry(void *arg)
@@ -30,14 +30,14 @@ static void path_entry(void *arg)
     rws_path       *path = arg;
     const rws_pass *pass = &path->e->pass;
     if (pass->program) pass->program(path, pass->context);
-    else rws_programs(path);
+    else rws__programs(path);
 }
 
 static void path_overflow(void *arg)
 {
     rws_path *path = arg;
     path->overflowed = true;
-    rws_path_overflows(path);
+    rws__path_overflows(path);
 }
 
 #define SPARE_MAPPINGS 65530 /* Linux's default for the whole process */
@@ -45,22 +45,23 @@ static void path_overflow(void *arg)
 /* Adds a path that has never been used to the end of the list. */
 static void path_make(rws_engine *e)
 {
-    if (e->n_made == e->path_capacity) e->paths = rws_grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
+    if (e->n_made == e->path_capacity) e->paths = rws__grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
     rws_path *path = calloc(1, sizeof *path + (size_t)e->n_fields * sizeof *path->field);
-    if (!path) rws_engine_no_memory(e);
+    if (!path) rws__engine_no_memory(e);
     path->e = e;
-    path->fiber = rws_fiber_new(e->limits.stack_bytes);
+    path->fiber = rws__fiber_new(e->limits.stack_bytes);
     if (!path->fiber) {
         free(path);
-        rws_engine_fail(e, RWS_NO_MEMORY,
-                        "The system has no memory, or no mappings, for the stacks of more than %u paths of a thread; a "
-                        "stack takes two mappings. `sysctl vm.max_map_count=%llu` allows as many as "
-                        "`max_paths` for each of two threads; a smaller `batch`, more `shards` or fewer `threads` need "
-                        "fewer paths at once.",
-                        e->n_made, 4 * (unsigned long long)e->limits.max_paths + SPARE_MAPPINGS);
+        rws__engine_fail(
+            e, RWS_NO_MEMORY,
+            "The system has no memory, or no mappings, for the stacks of more than %u paths of a thread; a "
+            "stack takes two mappings. `sysctl vm.max_map_count=%llu` allows as many as "
+            "`max_paths` for each of two threads; a smaller `batch`, more `shards` or fewer `threads` need "
+            "fewer paths at once.",
+            e->n_made, 4 * (unsigned long long)e->limits.max_paths + SPARE_MAPPINGS);
     }
-    rws_fiber_on_overflow(path->fiber, path_overflow);
-    path->stack_end = rws_fiber_end(path->fiber);
+    rws__fiber_on_overflow(path->fiber, path_overflow);
+    path->stack_end = rws__fiber_end(path->fiber);
     e->n_allocations += 2;
     e->paths[e->n_made++] = path;
 }
@@ -68,9 +69,9 @@ static void path_make(rws_engine *e)
 static _Noreturn void too_many_paths(rws_engine *e)
 {
     char text[240];
-    rws_engine_fail(e, RWS_BAD_INPUT, "The pass has more than %llu paths%s%s. A larger `max_paths` allows more.",
-                    (unsigned long long)e->limits.max_paths, e->running ? ", the last one in " : "",
-                    e->running ? rws_path_where(e->running, text) : "");
+    rws__engine_fail(e, RWS_BAD_INPUT, "The pass has more than %llu paths%s%s. A larger `max_paths` allows more.",
+                     (unsigned long long)e->limits.max_paths, e->running ? ", the last one in " : "",
+                     e->running ? rws__path_where(e->running, text) : "");
 }
 
 static rws_path *path_new(rws_engine *e)
@@ -99,7 +100,7 @@ static rws_path *path_new(rws_engine *e)
 
 static void path_begin(rws_engine *e, uint32_t index)
 {
-    rws_fiber_start(e->paths[index]->fiber, path_entry, e->paths[index]);
+    rws__fiber_start(e->paths[index]->fiber, path_entry, e->paths[index]);
     *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = index;
 }
 
@@ -109,8 +110,8 @@ static void path_begin(rws_engine *e, uint32_t index)
 static _Noreturn void leave(rws_engine *e)
 {
     if (e->running) {
-        rws_host_escape(e->running);
-        for (;;) rws_fiber_yield(e->running->fiber);
+        rws__host_escape(e->running);
+        for (;;) rws__fiber_yield(e->running->fiber);
     }
     RWS_CHECK(e->entered);
     longjmp(e->leave, 1);
@@ -119,10 +120,10 @@ static _Noreturn void leave(rws_engine *e)
 /* The first failure of a pass counts. */
 static void note_failure(rws_engine *e, rws_status status, const char *format, va_list args)
 {
-    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+    if (e->status == RWS_OK) e->status = rws__fail_v(&e->error, status, format, args);
 }
 
-void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
+void rws__engine_fail(rws_engine *e, rws_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -131,14 +132,14 @@ void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
     leave(e);
 }
 
-void rws_engine_no_memory(void *engine)
+void rws__engine_no_memory(void *engine)
 {
     rws_engine *e = engine;
-    rws_engine_fail(e, RWS_NO_MEMORY, "There is no memory for a pass with %u paths and %u operations (%zu MB so far).",
-                    e->n_paths, e->n_nodes, rws_arena_bytes(&e->arena) >> 20);
+    rws__engine_fail(e, RWS_NO_MEMORY, "There is no memory for a pass with %u paths and %u operations (%zu MB so far).",
+                     e->n_paths, e->n_nodes, rws__arena_bytes(&e->arena) >> 20);
 }
 
-void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
+void rws__path_fail(rws_path *path, rws_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -156,21 +157,21 @@ void rws_give_up(rws_path *path, const char *format, ...)
     leave(path->e);
 }
 
-void rws_path_need(rws_path *path, const rws_var *v, int n)
+void rws__path_need(rws_path *path, const rws_var *v, int n)
 {
     bool done = true;
-    for (int i = 0; i < n; i++) done &= rws_node_has(path->e, v[i].id, path->level);
+    for (int i = 0; i < n; i++) done &= rws__node_has(path->e, v[i].id, path->level);
     if (done) return;
     path->wants = v;
     path->n_wants = n;
-    rws_host_wait(path);
+    rws__host_wait(path);
 }
 
 void rws_await(rws_path *path, const rws_var *v, int n)
 {
-    if (n > 0 && !v) rws_path_mistake(path, "rws_await was given no values (NULL).");
-    for (int i = 0; i < n; i++) rws_path_expect(path, v[i], "rws_await");
-    rws_path_need(path, v, n);
+    if (n > 0 && !v) rws__path_mistake(path, "rws_await was given no values (NULL).");
+    for (int i = 0; i < n; i++) rws__path_expect(path, v[i], "rws_await");
+    rws__path_need(path, v, n);
 }
 
 /* A new level below `from` that has the n listed rows of it. */
@@ -183,7 +184,7 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
         count[i] = e->levels[from].count[rows[i]];
         single &= count[i] == 1;
     }
-    const uint32_t to = rws_level_new(e, from, n);
+    const uint32_t to = rws__level_new(e, from, n);
     e->levels[to].up = up;
     e->levels[to].count = count;
     e->levels[to].single = single;
@@ -199,14 +200,15 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->n_scored = from->n_scored;
     to->n_taken = from->n_taken;
     memcpy(to->fields_seen, from->fields_seen, fields_seen_bytes(e));
-    while (to->log_capacity < from->n_log + 1) to->log = rws_grow(e, to->log, &to->log_capacity, sizeof *to->log);
+    while (to->log_capacity < from->n_log + 1) to->log = rws__grow(e, to->log, &to->log_capacity, sizeof *to->log);
     memcpy(to->log, from->log, from->n_log * sizeof *to->log);
     to->n_log = from->n_log;
     while (to->trace_capacity < from->n_trace)
-        to->trace = rws_grow(e, to->trace, &to->trace_capacity, sizeof *to->trace);
+        to->trace = rws__grow(e, to->trace, &to->trace_capacity, sizeof *to->trace);
     if (from->n_trace) memcpy(to->trace, from->trace, from->n_trace * sizeof *to->trace);
     to->n_trace = from->n_trace;
-    while (to->site_capacity < from->n_sites) to->sites = rws_grow(e, to->sites, &to->site_capacity, sizeof *to->sites);
+    while (to->site_capacity < from->n_sites)
+        to->sites = rws__grow(e, to->sites, &to->site_capacity, sizeof *to->sites);
     if (from->n_sites) memcpy(to->sites, from->sites, from->n_sites * sizeof *to->sites);
     to->n_sites = from->n_sites;
     to->site = from->site;
@@ -214,7 +216,7 @@ static void copy_path(rws_path *to, const rws_path *from)
     memcpy(to->field, from->field, (size_t)e->n_fields * sizeof *to->field);
     memcpy(to->note, from->note, sizeof to->note);
     while (to->report_capacity < from->n_reports)
-        to->reports = rws_grow(e, to->reports, &to->report_capacity, sizeof *to->reports);
+        to->reports = rws__grow(e, to->reports, &to->report_capacity, sizeof *to->reports);
     if (from->n_reports) memcpy(to->reports, from->reports, from->n_reports * sizeof *to->reports);
     to->n_reports = from->n_reports;
 }
@@ -223,7 +225,7 @@ static void copy_path(rws_path *to, const rws_path *from)
  * them, so that the search ends soon, also for a value that no site drew. */
 static void note_known(rws_path *path, rws_var v, uint32_t value)
 {
-    const uint32_t constant = rws_node_constant(path, (float)(int)value);
+    const uint32_t constant = rws__node_constant(path, (float)(int)value);
     if (constant == v.id) return; /* the value was known before */
     for (uint32_t i = path->n_trace; i-- > 0;) {
         trace_entry *t = &path->trace[i];
@@ -259,10 +261,10 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
     }
     path->level = self;
     if (known.id) note_known(path, known, answer[0]);
-    return answer ? rws_returns(path, (rws_var){answer[0]}) : (rws_var){0};
+    return answer ? rws__returns(path, (rws_var){answer[0]}) : (rws_var){0};
 }
 
-void rws_path_part(rws_path *path, const uint32_t *part, uint32_t n_parts)
+void rws__path_part(rws_path *path, const uint32_t *part, uint32_t n_parts)
 {
     split(path, part, n_parts, NULL, (rws_var){0});
 }
@@ -270,27 +272,27 @@ void rws_path_part(rws_path *path, const uint32_t *part, uint32_t n_parts)
 static _Noreturn void no_integer(rws_path *path, double x)
 {
     char where[240];
-    rws_path_fail(path, isfinite(x) ? RWS_BAD_INPUT : RWS_BROKEN,
-                  "In %s: rws_branch takes an integer between -1e9 and 1e9, not %g.", rws_path_where(path, where), x);
+    rws__path_fail(path, isfinite(x) ? RWS_BAD_INPUT : RWS_BROKEN,
+                   "In %s: rws_branch takes an integer between -1e9 and 1e9, not %g.", rws__path_where(path, where), x);
 }
 
 int rws_branch(rws_path *path, rws_var v)
 {
     rws_engine *e = path->e;
     rws_var     answer;
-    if (rws_replayed(path, &answer)) return (int)answer.id;
-    rws_path_expect(path, v, "rws_branch");
-    if (path->depth > 1) rws_path_mistake(path, "a program may branch only in its own code, not inside a layer.");
+    if (rws__replayed(path, &answer)) return (int)answer.id;
+    rws__path_expect(path, v, "rws_branch");
+    if (path->depth > 1) rws__path_mistake(path, "a program may branch only in its own code, not inside a layer.");
     if (e->nodes[v.id].dim != 1)
-        rws_path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
-    rws_path_need(path, &v, 1);
+        rws__path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
+    rws__path_need(path, &v, 1);
 
     const uint32_t from = path->level, n = e->levels[from].n_rows;
-    const reading  value = rws_node_read(e, v.id, from);
+    const reading  value = rws__node_read(e, v.id, from);
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         const float x = value.value[value.row ? value.row[i] : i];
-        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, rws_plain(x));
+        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, rws__plain(x));
         /* parts in ascending order of their value */
         uint32_t p = 0;
         while (p < n_parts && (int)answers[p] < (int)x) p++;
@@ -309,14 +311,14 @@ const float *rws_look(rws_path *path, rws_var v)
 {
     rws_engine *e = path->e;
     rws_var     answer;
-    if (rws_replayed(path, &answer)) return e->nodes[answer.id].value;
-    rws_path_expect(path, v, "rws_look");
+    if (rws__replayed(path, &answer)) return e->nodes[answer.id].value;
+    rws__path_expect(path, v, "rws_look");
     if (path->depth > 1)
-        rws_path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
-    rws_path_need(path, &v, 1);
+        rws__path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
+    rws__path_need(path, &v, 1);
 
     const uint32_t from = path->level, n = e->levels[from].n_rows;
-    const reading  value = rws_node_read(e, v.id, from);
+    const reading  value = rws__node_read(e, v.id, from);
     const int      dim = e->nodes[v.id].dim;
     const size_t   bytes = (size_t)dim * sizeof(float);
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
@@ -324,7 +326,7 @@ const float *rws_look(rws_path *path, rws_var v)
         const float *row = value.value + (value.row ? value.row[i] : i) * (size_t)dim;
         for (part[i] = 0; part[i] < n_parts; part[i]++)
             if (memcmp(e->nodes[answers[part[i]]].value, row, bytes) == 0) break;
-        if (part[i] == n_parts) answers[n_parts++] = rws_node_leaf(e, ROOT, dim, (float *)row);
+        if (part[i] == n_parts) answers[n_parts++] = rws__node_leaf(e, ROOT, dim, (float *)row);
     }
     return e->nodes[split(path, part, n_parts, answers, (rws_var){0}).id].value;
 }
@@ -334,8 +336,8 @@ const float *rws_look(rws_path *path, rws_var v)
 static void give_fields(rws_engine *e, rws_path *path, uint32_t base, size_t first_datum)
 {
     for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++)
-        path->field[f] = rws_node_leaf(e, base, e->fields[f].dim,
-                                       (float *)e->pass.fields[f] + first_datum * (size_t)e->fields[f].dim);
+        path->field[f] = rws__node_leaf(e, base, e->fields[f].dim,
+                                        (float *)e->pass.fields[f] + first_datum * (size_t)e->fields[f].dim);
 }
 
 static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step)
@@ -352,7 +354,7 @@ static void begin_together(rws_engine *e)
     const uint32_t  K = (uint32_t)p->n_particles;
     uint32_t        base = ROOT;
     if (p->mode != RWS_SLEEP) {
-        base = rws_level_new(e, ROOT, (uint32_t)p->n_data);
+        base = rws__level_new(e, ROOT, (uint32_t)p->n_data);
         e->levels[base].up = filled(e, (uint32_t)p->n_data, 0, 0);
     }
     e->levels[base].count = filled(e, e->levels[base].n_rows, K, 0);
@@ -370,7 +372,7 @@ static void begin_apart(rws_engine *e)
     const rws_pass *p = &e->pass;
     for (uint32_t d = 0; d < (uint32_t)p->n_data; d++)
         for (uint32_t k = 0; k < (uint32_t)p->n_particles; k++) {
-            const uint32_t base = rws_level_new(e, ROOT, 1);
+            const uint32_t base = rws__level_new(e, ROOT, 1);
             level         *l = &e->levels[base];
             l->up = l->particles_start = filled(e, 1, 0, 0);
             l->count = filled(e, 1, 1, 0);
@@ -390,7 +392,7 @@ static void check_trace(rws_path *path)
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
         if (e->fields[f].label || e->status != RWS_OK) continue;
-        else if (e->fields[f].most) rws_series_check_end(path, f);
+        else if (e->fields[f].most) rws__series_check_end(path, f);
         else if (!field_seen(path, f)) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT,
                                  "The model never visits a site \"%s\", which the data have. It must observe every "
@@ -405,7 +407,7 @@ static void check_trace(rws_path *path)
         const trace_entry *t = &path->trace[path->sites[s].next];
         const char        *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
         e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
-                             rws_site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
+                             rws__site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
         return;
     }
 }
@@ -413,30 +415,30 @@ static void check_trace(rws_path *path)
 static void run_all(rws_engine *e)
 {
     while (e->status == RWS_OK) {
-        rws_host_enter(e);
+        rws__host_enter(e);
         while (e->ready_at < e->n_ready && e->status == RWS_OK) {
             const uint32_t index = e->ready[e->ready_at++];
             rws_path      *path = e->paths[index];
             e->running = path;
-            rws_host_resume(path);
+            rws__host_resume(path);
             e->running = NULL;
             if (e->status != RWS_OK) return;
-            if (rws_fiber_done(path->fiber)) {
+            if (rws__fiber_done(path->fiber)) {
                 check_trace(path);
                 *RWS_PUSH(e, e->ends, e->n_ends, e->end_capacity) = (path_end){path->level, index};
             } else {
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
             }
         }
-        rws_host_leave(e);
+        rws__host_leave(e);
         e->ready_at = e->n_ready = 0;
         if (e->n_waiting == 0) return;
         for (uint32_t i = 0; i < e->n_waiting; i++) {
             const rws_path *path = e->paths[e->waiting[i]];
-            for (int k = 0; k < path->n_wants; k++) rws_ask(e, path->wants[k].id, path->level);
+            for (int k = 0; k < path->n_wants; k++) rws__ask(e, path->wants[k].id, path->level);
         }
-        rws_engine_go_on(e, NULL);
-        rws_engine_execute(e);
+        rws__engine_go_on(e, NULL);
+        rws__engine_execute(e);
         for (uint32_t i = 0; i < e->n_waiting; i++)
             *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];
         e->n_waiting = 0;
@@ -459,8 +461,8 @@ static _Noreturn void refuse_number(rws_engine *e, const rws_field *f, size_t i,
     const size_t             dim = (size_t)f->dim, at = i % dim - (f->most > 0), size = f->most ? (size_t)f->item : dim;
     const unsigned long long datum = e->pass.first_datum + i / dim;
     if (f->most) snprintf(item, sizeof item, "item %zu of ", at / size);
-    rws_engine_fail(e, RWS_BAD_INPUT, "Number %zu of %sfield \"%s\" of datum %llu is %g; data must be finite.",
-                    at % size, item, f->name, datum, x);
+    rws__engine_fail(e, RWS_BAD_INPUT, "Number %zu of %sfield \"%s\" of datum %llu is %g; data must be finite.",
+                     at % size, item, f->name, datum, x);
 }
 
 /* Data must be finite: the sum of x * 0 is zero exactly if every x is finite. */
@@ -468,7 +470,7 @@ static void check_data(rws_engine *e)
 {
     for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++) {
         if (e->fields[f].label) continue;
-        if (e->fields[f].most) rws_series_check_data(e, f);
+        if (e->fields[f].most) rws__series_check_data(e, f);
         const size_t dim = (size_t)e->fields[f].dim, n = (size_t)e->pass.n_data * dim;
         const float *x = e->pass.fields[f];
         float        zero = 0;
@@ -476,7 +478,7 @@ static void check_data(rws_engine *e)
         for (size_t i = 0; i < n; i++) zero += x[i] * 0;
         if (zero == 0) continue;
         for (size_t i = 0; i < n; i++)
-            if (!isfinite(x[i])) refuse_number(e, &e->fields[f], i, rws_plain(x[i]));
+            if (!isfinite(x[i])) refuse_number(e, &e->fields[f], i, rws__plain(x[i]));
     }
 }
 
@@ -485,14 +487,14 @@ static void check_data(rws_engine *e)
 
 static void begin(rws_engine *e, const rws_pass *pass)
 {
-    rws_fiber_thread(e->pass_number % PASSES_PER_LOOK == 0);
-    if (e->n_asks) rws_demand_count(e);
-    rws_arena_reset(&e->arena);
+    rws__fiber_thread(e->pass_number % PASSES_PER_LOOK == 0);
+    if (e->n_asks) rws__demand_count(e);
+    rws__arena_reset(&e->arena);
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
-    rws_demand_begin(e);
-    rws_dependence_begin(e);
+    rws__demand_begin(e);
+    rws__dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;
@@ -500,12 +502,12 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->n_nodes = 0;
     forget_shared(e);
     if (pass->n_data < 1 || pass->n_particles < 1)
-        rws_engine_fail(e, RWS_BAD_INPUT, "A pass takes at least one datum and one particle, not %d and %d.",
-                        pass->n_data, pass->n_particles);
+        rws__engine_fail(e, RWS_BAD_INPUT, "A pass takes at least one datum and one particle, not %d and %d.",
+                         pass->n_data, pass->n_particles);
     check_data(e);
-    rws_level_new(e, NONE, 1);
-    rws_node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */
-    rws_given_begin(e);
+    rws__level_new(e, NONE, 1);
+    rws__node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */
+    rws__given_begin(e);
     if (pass->scalar) begin_apart(e);
     else begin_together(e);
     e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
@@ -516,8 +518,8 @@ static void forward(rws_engine *e, const rws_pass *pass)
     const uint64_t flops = rws_gemm_flops;
     begin(e, pass);
     run_all(e);
-    if (e->status == RWS_OK) rws_given_end(e);
-    if (e->status == RWS_OK) rws_scores_make(e);
+    if (e->status == RWS_OK) rws__given_end(e);
+    if (e->status == RWS_OK) rws__scores_make(e);
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;
     e->stats.nodes += e->n_nodes;
@@ -525,11 +527,11 @@ static void forward(rws_engine *e, const rws_pass *pass)
     for (uint32_t i = 0; i < e->n_paths; i++) e->stats.operations += e->paths[i]->operations;
 }
 
-rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
+rws_status rws__engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
 {
     e->status = RWS_OK;
     e->running = NULL;
     RWS_ENTER(e, forward(e, pass));
-    if (e->host) rws_host_abandon(e);
-    return rws_engine_status(e, err);
+    if (e->host) rws__host_abandon(e);
+    return rws__engine_status(e, err);
 }

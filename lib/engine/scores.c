@@ -11,15 +11,15 @@ static uint32_t output_of(const rws_engine *e, uint32_t at, int slot)
     return NONE;
 }
 
-/* The results of all paths become rows of one matrix (rws_engine_result). */
+/* The results of all paths become rows of one matrix (rws__engine_result). */
 static void check_results(rws_engine *e)
 {
     const uint32_t first = output_of(e, e->ends[0].level, 0);
     for (uint32_t i = 1; i < e->n_ends; i++) {
         const uint32_t id = output_of(e, e->ends[i].level, 0);
         if (first != NONE && id != NONE && e->nodes[id].dim != e->nodes[first].dim)
-            rws_engine_fail(e, RWS_BAD_INPUT, "The program returns %d numbers on one path and %d on another.",
-                            e->nodes[first].dim, e->nodes[id].dim);
+            rws__engine_fail(e, RWS_BAD_INPUT, "The program returns %d numbers on one path and %d on another.",
+                             e->nodes[first].dim, e->nodes[id].dim);
     }
 }
 
@@ -27,21 +27,21 @@ static void check_results(rws_engine *e)
 static void execute_rest(rws_engine *e)
 {
     for (uint32_t l = 0, n = e->n_levels; l < n; l++)
-        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) rws_ask(e, e->terms[t].node, l);
+        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) rws__ask(e, e->terms[t].node, l);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
         const rws_path *path = e->paths[e->ends[i].path];
         for (int s = 0; s < RWS_OUTPUTS; s++) {
             const uint32_t id = output_of(e, last, s);
-            if (id != NONE) rws_ask(e, id, last);
+            if (id != NONE) rws__ask(e, id, last);
         }
         for (uint32_t k = 0; k < path->n_reports; k++)
-            if (path->reports[k].node) rws_ask(e, path->reports[k].node, last);
-        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++) rws_ask(e, path->trace[k].var, last);
+            if (path->reports[k].node) rws__ask(e, path->reports[k].node, last);
+        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++) rws__ask(e, path->trace[k].var, last);
         for (int f = 0; f < e->n_fields && e->pass.choices; f++)
-            if (path->field[f]) rws_ask(e, path->field[f], last);
+            if (path->field[f]) rws__ask(e, path->field[f], last);
     }
-    rws_engine_execute(e);
+    rws__engine_execute(e);
 }
 
 /* total = the values of n rows, or += if it is not fresh. */
@@ -74,7 +74,7 @@ static void add_up(rws_engine *e)
         }
         for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next) {
             const int     k = e->terms[t].kind;
-            const reading r = rws_node_read(e, e->terms[t].node, at);
+            const reading r = rws__node_read(e, e->terms[t].node, at);
             const bool    first = !l->total[k];
             if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
             add_values(r.value, r.row, l->n_rows, first, l->total[k]);
@@ -82,11 +82,11 @@ static void add_up(rws_engine *e)
     }
 }
 
-uint32_t rws_row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
+uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
 {
     if (e->pass.mode == RWS_SLEEP) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
-    rws_level_particles(e, at);
+    rws__level_particles(e, at);
     const level *l = &e->levels[at];
     return (l->stride ? row * l->stride : l->particles[l->particles_start[row]]) / (uint32_t)e->pass.n_particles;
 }
@@ -101,7 +101,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     bool           in_order = true;
     s->start = start;
     e->place = NULL;
-    s->datum = alone ? rws_level_map(e, only, sleep ? ROOT : DATA) : NULL;
+    s->datum = alone ? rws__level_map(e, only, sleep ? ROOT : DATA) : NULL;
     if (s->datum) { /* rows of a level are in the order of their parents */
         for (uint32_t row = 0; row < n; row++) start[s->datum[row] + 1] = row + 1;
         return;
@@ -109,9 +109,9 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     uint32_t *datum = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
-        const uint32_t *to_base = sleep || e->pass.scalar ? NULL : rws_level_map(e, last, DATA);
+        const uint32_t *to_base = sleep || e->pass.scalar ? NULL : rws__level_map(e, last, DATA);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
-            datum[at] = rws_row_datum(e, last, to_base, row);
+            datum[at] = rws__row_datum(e, last, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];
             start[datum[at] + 1]++;
         }
@@ -127,27 +127,27 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
         for (uint32_t i = start[d]; i < start[d + 1]; i++) datum[i] = d;
 }
 
-uint32_t rws_scores_place(const rws_engine *e, uint32_t at)
+uint32_t rws__scores_place(const rws_engine *e, uint32_t at)
 {
     return e->place ? e->place[at] : at;
 }
 
-origin rws_scores_origin(rws_engine *e, int row)
+origin rws__scores_origin(rws_engine *e, int row)
 {
     if (!e->origins) {
         e->origins = RWS_NEW(&e->arena, origin, e->scores.n);
         uint32_t at = 0;
         for (uint32_t l = 0; l < e->n_ends; l++)
             for (uint32_t i = 0; i < e->levels[e->ends[l].level].n_rows; i++)
-                e->origins[rws_scores_place(e, at++)] = (origin){l, i};
+                e->origins[rws__scores_place(e, at++)] = (origin){l, i};
     }
     return e->origins[row];
 }
 
-const float *rws_value_at(rws_engine *e, origin o, uint32_t id)
+const float *rws__value_at(rws_engine *e, origin o, uint32_t id)
 {
-    const uint32_t *map = rws_level_map(e, e->ends[o.end].level, e->nodes[id].all);
-    const size_t    row = rws_node_row(e, &id, map ? map[o.row] : o.row);
+    const uint32_t *map = rws__level_map(e, e->ends[o.end].level, e->nodes[id].all);
+    const size_t    row = rws__node_row(e, &id, map ? map[o.row] : o.row);
     return e->nodes[id].value + row * (size_t)e->nodes[id].dim;
 }
 
@@ -162,7 +162,7 @@ static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_ter
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const level *l = &e->levels[e->ends[i].level];
         for (uint32_t row = 0; row < l->n_rows; row++, at++) {
-            double *o = &out[rws_scores_place(e, at)];
+            double *o = &out[rws__scores_place(e, at)];
             if (l->total[first]) *o += l->total[first][row];
             if (second != first && l->total[second]) *o += l->total[second][row];
         }
@@ -178,11 +178,11 @@ static const double *exclude_missing(rws_engine *e, int n, const double *log_p)
     uint32_t at = 0;
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const rws_path *path = e->paths[e->ends[i].path];
-        const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws__level_map(e, last, 1);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
-            if (!rws_given_missing(e, path, rws_row_datum(e, last, to_base, row))) continue;
+            if (!rws__given_missing(e, path, rws__row_datum(e, last, to_base, row))) continue;
             if (!copy) copy = memcpy(RWS_NEW(&e->arena, double, n), log_p, (size_t)n * sizeof *log_p);
-            copy[rws_scores_place(e, at)] = -INFINITY;
+            copy[rws__scores_place(e, at)] = -INFINITY;
         }
     }
     return copy ? copy : log_p;
@@ -194,7 +194,7 @@ static const uint32_t *gather_counts(rws_engine *e, int n)
     uint32_t *count = RWS_NEW(&e->arena, uint32_t, n), at = 0;
     for (uint32_t i = 0; i < e->n_ends; i++)
         for (uint32_t row = 0; row < e->levels[e->ends[i].level].n_rows; row++)
-            count[rws_scores_place(e, at++)] = e->levels[e->ends[i].level].count[row];
+            count[rws__scores_place(e, at++)] = e->levels[e->ends[i].level].count[row];
     return count;
 }
 
@@ -210,7 +210,7 @@ static const double *gather_output(rws_engine *e, int n, int slot)
             continue;
         }
         if (!out) out = RWS_NEW0(&e->arena, double, n);
-        const reading r = rws_node_read(e, id, e->ends[i].level);
+        const reading r = rws__node_read(e, id, e->ends[i].level);
         if (!e->place) add_values(r.value, r.row, l->n_rows, true, out + at);
         for (uint32_t row = 0; row < l->n_rows && e->place; row++)
             out[e->place[at + row]] = (double)r.value[r.row ? r.row[row] : row];
@@ -226,16 +226,16 @@ static void name_broken_term(rws_engine *e)
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) level_of[t] = l;
     for (uint32_t t = 0; t < e->n_terms; t++) {
-        const uint32_t id = e->terms[t].node, *map = rws_level_map(e, level_of[t], e->nodes[id].all);
-        const reading  r = rws_node_read(e, id, level_of[t]);
+        const uint32_t id = e->terms[t].node, *map = rws__level_map(e, level_of[t], e->nodes[id].all);
+        const reading  r = rws__node_read(e, id, level_of[t]);
         for (uint32_t row = 0; row < e->levels[level_of[t]].n_rows; row++) {
             const float value = r.value[r.row ? r.row[row] : row];
             if (!isnan(value) && value != INFINITY) continue;
-            if (rws_node_explain(e, id, map ? map[row] : row)) return;
+            if (rws__node_explain(e, id, map ? map[row] : row)) return;
             char text[160];
             e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
                                  e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
-                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), rws_plain(value));
+                                 rws__site_text(e, e->terms[t].site, e->terms[t].visit, text), rws__plain(value));
             return;
         }
     }
@@ -258,14 +258,14 @@ static bool has_terms(const rws_engine *e, rws_term kind)
 /* Says at which site row i of the table drew a value that its own density calls impossible: the first one. */
 static void name_impossible_draw(rws_engine *e, int i)
 {
-    const origin   o = rws_scores_origin(e, i);
+    const origin   o = rws__scores_origin(e, i);
     const uint32_t last = e->ends[o.end].level;
     uint32_t       first = NONE;
     for (uint32_t l = last; l != NONE; l = e->levels[l].parent) {
-        const uint32_t *map = rws_level_map(e, last, l), row = map ? map[o.row] : o.row;
+        const uint32_t *map = rws__level_map(e, last, l), row = map ? map[o.row] : o.row;
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) {
             if (!is_drawn_from(e, e->terms[t].kind)) continue;
-            const reading r = rws_node_read(e, e->terms[t].node, l);
+            const reading r = rws__node_read(e, e->terms[t].node, l);
             if (r.value[r.row ? r.row[row] : row] == -INFINITY && t < first) first = t;
         }
     }
@@ -274,7 +274,7 @@ static void name_impossible_draw(rws_engine *e, int i)
     e->status = rws_fail(&e->error, RWS_BROKEN,
                          "The guide drew a value at site %s whose log-density under the guide is -inf, and which is "
                          "possible under the model; its weight would be infinite.",
-                         rws_site_text(e, e->terms[first].site, e->terms[first].visit, text));
+                         rws__site_text(e, e->terms[first].site, e->terms[first].visit, text));
 }
 
 static bool is_broken(double x)
@@ -306,7 +306,7 @@ static void check_numbers(rws_engine *e)
         if (s->log_d[i] == -INFINITY && s->log_p[i] > -INFINITY) name_impossible_draw(e, i);
 }
 
-void rws_scores_make(rws_engine *e)
+void rws__scores_make(rws_engine *e)
 {
     if (e->pass.mode == RWS_COMPUTE) check_results(e);
     execute_rest(e);
@@ -342,14 +342,14 @@ void rws_scores_make(rws_engine *e)
 }
 
 /* Computes an output that was added after the table was made, and its column. */
-void rws_scores_output(rws_engine *e, int slot)
+void rws__scores_output(rws_engine *e, int slot)
 {
     execute_rest(e);
     e->scores.out[slot] = gather_output(e, e->scores.n, slot);
     e->scores.coef_out[slot] = RWS_NEW0(&e->arena, double, e->scores.n);
 }
 
-rws_scores *rws_engine_scores(rws_engine *e)
+rws_scores *rws__engine_scores(rws_engine *e)
 {
     return &e->scores;
 }
@@ -367,17 +367,17 @@ static void read_result(rws_engine *e, int *dim, float **result)
             out = RWS_NEW0(&e->arena, float, (size_t)e->pass.n_data *d);
         }
         RWS_CHECK((size_t)n->dim == d);
-        const uint32_t *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
-        const reading   r = rws_node_read(e, id, last);
+        const uint32_t *to_base = e->pass.scalar ? NULL : rws__level_map(e, last, 1);
+        const reading   r = rws__node_read(e, id, last);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++)
-            memcpy(out + rws_row_datum(e, last, to_base, row) * d, r.value + (r.row ? r.row[row] : row) * d,
+            memcpy(out + rws__row_datum(e, last, to_base, row) * d, r.value + (r.row ? r.row[row] : row) * d,
                    d * sizeof(float));
     }
     *dim = (int)d;
     *result = out;
 }
 
-const float *rws_engine_result(rws_engine *e, int *dim)
+const float *rws__engine_result(rws_engine *e, int *dim)
 {
     float *result = NULL;
     RWS_ENTER(e, read_result(e, dim, &result));

@@ -30,7 +30,7 @@ static int length_at(rws_path *path, int field, const uint32_t *map, uint32_t i)
     return (int)n->value[(map ? map[i] : i) * (size_t)n->dim];
 }
 
-uint32_t rws_series_visits(const rws_path *path, int field)
+uint32_t rws__series_visits(const rws_path *path, int field)
 {
     const uint32_t s = path->e->field_sites[field];
     if (s == NONE || s >= path->n_sites || path->sites[s].last == NONE) return 0;
@@ -59,7 +59,7 @@ static uint32_t item_leaf(rws_path *path, int field, uint32_t t, uint32_t row)
         const float *own = data->value + i * dim, *from = t < (uint32_t)own[0] ? own : data->value + row * dim;
         memcpy(value + i * item, from + 1 + t * item, item * sizeof *value);
     }
-    return rws_node_leaf(e, at, (int)item, value);
+    return rws__node_leaf(e, at, (int)item, value);
 }
 
 /* Item t as a value, for which every datum of the path must have one. Paths share its node. */
@@ -67,13 +67,13 @@ static rws_var item(rws_path *path, int field, uint32_t t)
 {
     rws_engine     *e = path->e;
     const rws_field f = e->fields[field];
-    const uint32_t *map = rws_level_map(e, path->level, row_node(path, field)->level);
+    const uint32_t *map = rws__level_map(e, path->level, row_node(path, field)->level);
     for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
         if (t >= (uint32_t)length_at(path, field, map, i))
-            rws_path_fail(path, RWS_BAD_INPUT,
-                          "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
-                          path->side == RWS_SIDE_MODEL ? "model" : "guide", t, f.name, datum_at(path, field, map, i),
-                          length_at(path, field, map, i));
+            rws__path_fail(path, RWS_BAD_INPUT,
+                           "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
+                           path->side == RWS_SIDE_MODEL ? "model" : "guide", t, f.name, datum_at(path, field, map, i),
+                           length_at(path, field, map, i));
     const uint32_t row = map ? map[0] : 0;
     if (e->pass.scalar) return path_var(path, item_leaf(path, field, t, row)); /* every path has data of its own */
     if (!e->item_nodes) e->item_nodes = RWS_NEW0(&e->arena, uint32_t *, e->n_fields);
@@ -83,30 +83,30 @@ static rws_var item(rws_path *path, int field, uint32_t t)
     return path_var(path, *id);
 }
 
-void rws_series_put(rws_path *path, int field, const char *family, int size, rws_var value)
+void rws__series_put(rws_path *path, int field, const char *family, int size, rws_var value)
 {
-    rws_trace_add(path, family, size, value);
+    rws__trace_add(path, family, size, value);
     path->n_scored++;
     path->sites[path->e->field_sites[field]].next = NONE; /* a list of the items is too short now */
 }
 
-bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value)
+bool rws__series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value)
 {
     const rws_field f = path->e->fields[field];
     if (dim != f.item)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but an item of the data has %d.",
-                      f.name, dim, f.item);
+        rws__path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but an item of the data has %d.",
+                       f.name, dim, f.item);
     if (visit >= (uint32_t)f.most)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "The model makes more than %d items of \"%s\", the most that were declared for this series.",
-                      f.most, f.name);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The model makes more than %d items of \"%s\", the most that were declared for this series.",
+                       f.most, f.name);
     if (path->e->pass.mode == RWS_SLEEP) return false;
     *value = item(path, field, visit);
-    rws_series_put(path, field, family, size, *value);
+    rws__series_put(path, field, family, size, *value);
     return true;
 }
 
-void rws_series_expect_choice(rws_path *path, int field, int n)
+void rws__series_expect_choice(rws_path *path, int field, int n)
 {
     const node  *data = row_node(path, field);
     const size_t at = 1 + path->site_visit * (size_t)path->e->fields[field].item;
@@ -114,19 +114,19 @@ void rws_series_expect_choice(rws_path *path, int field, int n)
         const float *row = data->value + i * (size_t)data->dim;
         for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > path->site_visit; j++) {
             const float x = row[at + (size_t)j];
-            if (rws_index(x, (uint32_t)n) < (uint32_t)n || !rws_path_has_row(path, data->level, i)) continue;
-            rws_path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not a choice of 0 to %d.",
-                          path->site_visit, path->e->fields[field].name, (double)x, n - 1);
+            if (rws__index(x, (uint32_t)n) < (uint32_t)n || !rws__path_has_row(path, data->level, i)) continue;
+            rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not a choice of 0 to %d.",
+                           path->site_visit, path->e->fields[field].name, (double)x, n - 1);
         }
     }
 }
 
-void rws_series_check_end(rws_path *path, int field)
+void rws__series_check_end(rws_path *path, int field)
 {
     rws_engine    *e = path->e;
-    const uint32_t visits = rws_series_visits(path, field);
-    if (e->pass.mode == RWS_SLEEP || field_seen(path, field)) return; /* seen: rws_path_fields_scored */
-    const uint32_t *map = rws_level_map(e, path->level, row_node(path, field)->level);
+    const uint32_t visits = rws__series_visits(path, field);
+    if (e->pass.mode == RWS_SLEEP || field_seen(path, field)) return; /* seen: rws__path_fields_scored */
+    const uint32_t *map = rws__level_map(e, path->level, row_node(path, field)->level);
     for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
         if (visits != (uint32_t)length_at(path, field, map, i)) {
             e->status = rws_fail(
@@ -136,30 +136,30 @@ void rws_series_check_end(rws_path *path, int field)
         }
 }
 
-void rws_series_check_data(rws_engine *e, int field)
+void rws__series_check_data(rws_engine *e, int field)
 {
     const rws_field f = e->fields[field];
     for (int d = 0; d < e->pass.n_data; d++) {
         const float n = e->pass.fields[field][(size_t)d * (size_t)f.dim];
         if (!(n >= 0 && n <= (float)f.most && n == (float)(int)n))
-            rws_engine_fail(
+            rws__engine_fail(
                 e, RWS_BAD_INPUT,
                 "The series \"%s\" of datum %llu has a length of %g; it must be a whole number from 0 to %d.", f.name,
-                (unsigned long long)e->pass.first_datum + (unsigned)d, rws_plain(n), f.most);
+                (unsigned long long)e->pass.first_datum + (unsigned)d, rws__plain(n), f.most);
     }
 }
 
 /* A dream as a row of data: its length, its items, zeros. */
-const float *rws_series_dream(rws_engine *e, const rws_path *path, origin o, int field)
+const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, int field)
 {
     const rws_field f = e->fields[field];
     float          *row = RWS_NEW0(&e->arena, float, f.dim);
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
         if (e->sites[t->site].field != field) continue;
-        rws_ask(e, t->var, e->ends[o.end].level);
-        rws_engine_execute(e);
-        memcpy(row + 1 + t->visit * (size_t)f.item, rws_value_at(e, o, t->var), (size_t)f.item * sizeof(float));
+        rws__ask(e, t->var, e->ends[o.end].level);
+        rws__engine_execute(e);
+        memcpy(row + 1 + t->visit * (size_t)f.item, rws__value_at(e, o, t->var), (size_t)f.item * sizeof(float));
         row[0] = (float)(t->visit + 1);
     }
     return row;
@@ -169,10 +169,10 @@ const float *rws_series_dream(rws_engine *e, const rws_path *path, origin o, int
 
 static int series_of(rws_path *path, const char *name, const char *function)
 {
-    const int field = rws_guide_field(path, name, function);
+    const int field = rws__guide_field(path, name, function);
     if (!path->e->fields[field].most)
-        rws_path_fail(path, RWS_BAD_INPUT, "%s reads \"%s\", which is not a series; rws_observed reads it.", function,
-                      name);
+        rws__path_fail(path, RWS_BAD_INPUT, "%s reads \"%s\", which is not a series; rws_observed reads it.", function,
+                       name);
     return field;
 }
 
@@ -190,27 +190,27 @@ static void list_items(rws_path *path, visited *v, uint32_t n)
 rws_var rws_length(rws_path *path, const char *name)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_length");
     if (path->e->pass.mode == RWS_SLEEP)
-        return rws_returns(path, rws_constant(path, (float)rws_series_visits(path, field)));
+        return rws__returns(path, rws_constant(path, (float)rws__series_visits(path, field)));
     const rws_var row = path_var(path, path->field[field]);
-    return rws_returns(path, rws_record(path, &rws_op_slice, (rws_op_args){.k = 0}, &row, 1, 1));
+    return rws__returns(path, rws__record(path, &rws_op_slice, (rws_op_args){.k = 0}, &row, 1, 1));
 }
 
 rws_var rws_item(rws_path *path, const char *name, int t)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_item");
-    if (t < 0) rws_path_mistake(path, "rws_item was asked for item %d of \"%s\".", t, name);
-    if (path->e->pass.mode != RWS_SLEEP) return rws_returns(path, item(path, field, (uint32_t)t));
-    const uint32_t visits = rws_series_visits(path, field);
+    if (t < 0) rws__path_mistake(path, "rws_item was asked for item %d of \"%s\".", t, name);
+    if (path->e->pass.mode != RWS_SLEEP) return rws__returns(path, item(path, field, (uint32_t)t));
+    const uint32_t visits = rws__series_visits(path, field);
     if ((uint32_t)t >= visits)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "The guide comes to item %d of \"%s\", but the dream has only %u (the first is 0).", t, name,
-                      visits);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The guide comes to item %d of \"%s\", but the dream has only %u (the first is 0).", t, name,
+                       visits);
     visited *site = &path->sites[path->e->field_sites[field]];
     if (site->next == NONE) list_items(path, site, visits);
-    return rws_returns(path, path_var(path, path->e->items[site->next + (uint32_t)t]));
+    return rws__returns(path, path_var(path, path->e->items[site->next + (uint32_t)t]));
 }

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_setup_release(rws_setup *s)
+void rws__setup_release(rws_setup *s)
 {
     for (const rws_kept *k = s->kept; k; k = k->next) k->release(k->thing);
     s->kept = NULL;
-    rws_params_release(&s->params);
-    rws_arena_free(&s->memory);
+    rws__params_release(&s->params);
+    rws__arena_free(&s->memory);
 }
 
-bool rws_setup_keep(rws_setup *s, void *thing, void (*release)(void *thing))
+bool rws__setup_keep(rws_setup *s, void *thing, void (*release)(void *thing))
 {
     rws_kept *k = RWS_TRY_NEW(&s->memory, rws_kept, 1);
     if (!k) return false;
@@ -35,14 +35,14 @@ static void declare_failed(rws_setup *s, const char *format, ...)
     rws_error what;
     va_list   args;
     va_start(args, format);
-    rws_fail_v(&what, RWS_BAD_INPUT, format, args);
+    rws__fail_v(&what, RWS_BAD_INPUT, format, args);
     va_end(args);
     if (s->status != RWS_OK) return;
     if (s->model) s->status = rws_fail(&s->error, RWS_BAD_INPUT, "Model %s: %s", s->model, what.text);
     else s->status = rws_fail(&s->error, RWS_BAD_INPUT, "%s", what.text);
 }
 
-const char *rws_setup_given(const rws_setup *s, const char *name)
+const char *rws__setup_given(const rws_setup *s, const char *name)
 {
     for (int i = 0; i < s->n_given; i++)
         if (strcmp(s->given[i].setting->name, name) == 0) return s->given[i].value;
@@ -51,7 +51,7 @@ const char *rws_setup_given(const rws_setup *s, const char *name)
 
 const char *rws_setup_text(rws_setup *s, const char *name)
 {
-    const char *value = name ? rws_setup_given(s, name) : NULL;
+    const char *value = name ? rws__setup_given(s, name) : NULL;
     if (value) return value;
     declare_failed(s, "It asks for a setting \"%s\", which is not in its table.", name ? name : "NULL");
     return "";
@@ -77,7 +77,7 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes)
 {
     s->memory.no_memory = no_memory;
     s->memory.context = s;
-    return rws_arena_zero(&s->memory, bytes);
+    return rws__arena_zero(&s->memory, bytes);
 }
 
 /* Without memory the copy is an empty text, which does no harm: the setup has failed and the run never starts. */
@@ -219,7 +219,7 @@ void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const do
         declare_failed(s, "rws_setup_truth takes a parameter, its scale and its numbers.");
         return;
     }
-    const size_t n = rws_param_size(p);
+    const size_t n = rws__param_size(p);
     rws_truth   *longer = rws_setup_alloc(s, (size_t)(s->n_truths + 1) * sizeof *longer);
     double      *kept = rws_setup_alloc(s, n * sizeof *kept);
     float       *values = rws_setup_alloc(s, n * sizeof *values);
@@ -267,9 +267,9 @@ void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)
  * number of columns. */
 static void start(rws_setup *s, rws_param *p, rws_init init, int n_in)
 {
-    rws_random  g = rws_random_new(rws_key_for(s->seed, 0, RWS_KEY_INIT, 0), (uint32_t)s->params.n);
+    rws_random  g = rws__random_new(rws__key_for(s->seed, 0, RWS_KEY_INIT, 0), (uint32_t)s->params.n);
     const float scale = 1 / sqrtf((float)(n_in ? n_in : p->cols));
-    for (size_t i = 0; i < rws_param_size(p); i++) {
+    for (size_t i = 0; i < rws__param_size(p); i++) {
         double x = 0;
         if (init == RWS_UNIFORM) x = 2 * rws_random_uniform(&g) - 1;
         if (init == RWS_TRUNCATED) do {
@@ -303,8 +303,8 @@ static bool is_declared(const rws_setup *s, const char *name)
     return false;
 }
 
-rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
-                                  int n_in)
+rws_param *rws__setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
+                                   int n_in)
 {
     if (!name || !*name || strlen(name) > RWS_PARAM_NAME)
         declare_failed(s, "The parameter \"%.100s\" needs a name of 1 to %d bytes.", name ? name : "", RWS_PARAM_NAME);
@@ -314,7 +314,7 @@ rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *nam
         declare_failed(s, "The parameter \"%s\" belongs to no group (%d).", name, (int)group);
     else if (is_declared(s, name)) declare_failed(s, "Two parameters have the name \"%s\".", name);
     if (s->status != RWS_OK) return no_param(s, rows, cols);
-    rws_param *p = rws_params_add(&s->params, group, name, rows, cols);
+    rws_param *p = rws__params_add(&s->params, group, name, rows, cols);
     if (!p) {
         no_memory(s);
         return no_param(s, 0, 0);
@@ -325,5 +325,5 @@ rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *nam
 
 rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init)
 {
-    return rws_setup_param_scaled(s, group, name, rows, cols, init, 0);
+    return rws__setup_param_scaled(s, group, name, rows, cols, init, 0);
 }

@@ -52,17 +52,17 @@ struct rws_setup {
     rws_error          error;
 };
 
-void rws_setup_release(rws_setup *s);
+void rws__setup_release(rws_setup *s);
 
 /* rws_setup_param with a start that scales with n_in instead of the number of columns: a bias starts at the scale of
  * its weight. */
-rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
-                                  int n_in);
+rws_param *rws__setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
+                                   int n_in);
 
 /* The value of a setting by name, or NULL. */
-const char *rws_setup_given(const rws_setup *s, const char *name);
+const char *rws__setup_given(const rws_setup *s, const char *name);
 
 /* Takes over `thing`, which release(thing) gives back when the setup ends. False without memory: it stays the caller's. */
-bool rws_setup_keep(rws_setup *s, void *thing, void (*release)(void *thing));
+bool rws__setup_keep(rws_setup *s, void *thing, void (*release)(void *thing));
 
 #endif

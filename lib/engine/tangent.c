@@ -9,21 +9,21 @@
 
 /* ---- what rules may do */
 
-rws_var rws_tangent_record(rws_tangent *t, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
+rws_var rws__tangent_record(rws_tangent *t, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
 {
     uint32_t ids[RWS_OP_INPUTS];
     RWS_CHECK(n_in <= RWS_OP_INPUTS);
     for (int s = 0; s < n_in; s++) ids[s] = in[s].id;
-    return (rws_var){rws_node_op(t->engine, op, args, ids, n_in, dim, NONE, 0)};
+    return (rws_var){rws__node_op(t->engine, op, args, ids, n_in, dim, NONE, 0)};
 }
 
-rws_var rws_tangent_saved(rws_tangent *t)
+rws_var rws__tangent_saved(rws_tangent *t)
 {
     rws_engine *e = t->engine;
     uint32_t    id = 0;
     for (uint32_t part = t->y.id; part; part = e->nodes[part].more) {
         const node     n = e->nodes[part]; /* a copy: the nodes may move */
-        const uint32_t leaf = rws_node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
+        const uint32_t leaf = rws__node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
         e->nodes[leaf].all = n.all;
         e->nodes[leaf].rows = n.rows;
         e->nodes[leaf].more = id;
@@ -32,12 +32,12 @@ rws_var rws_tangent_saved(rws_tangent *t)
     return (rws_var){id};
 }
 
-rws_var rws_tangent_zeros(rws_tangent *t, int dim)
+rws_var rws__tangent_zeros(rws_tangent *t, int dim)
 {
-    return (rws_var){rws_node_leaf(t->engine, ROOT, dim, RWS_NEW0(&t->engine->arena, float, dim))};
+    return (rws_var){rws__node_leaf(t->engine, ROOT, dim, RWS_NEW0(&t->engine->arena, float, dim))};
 }
 
-int rws_tangent_dim(const rws_tangent *t, rws_var v)
+int rws__tangent_dim(const rws_tangent *t, rws_var v)
 {
     return t->engine->nodes[v.id].dim;
 }
@@ -66,7 +66,7 @@ static uint32_t derive(rws_engine *e, unsigned groups, uint32_t id)
     const node n = e->nodes[id]; /* a copy: rules record, which may move the nodes */
     if (n.param)
         return param_moves(n.param, &n.args, groups)
-                   ? rws_node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
+                   ? rws__node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
                    : 0;
     if (is_constant(&n)) return 0;
     rws_tangent t = {.engine = e, .op = n.op, .args = n.args, .dim = n.dim, .n_in = n.n_in, .y = {id}};
@@ -95,8 +95,8 @@ static uint32_t derivative(rws_engine *e, unsigned groups, uint32_t id)
         }
         const uint32_t d = derive(e, groups, last);
         if (d == NONE)
-            rws_engine_fail(e, RWS_BAD_INPUT, "The operation \"%s\" has no second derivative here.",
-                            e->nodes[last].op->name);
+            rws__engine_fail(e, RWS_BAD_INPUT, "The operation \"%s\" has no second derivative here.",
+                             e->nodes[last].op->name);
         e->nodes[last].tangent = d;
         e->n_pending--;
     }
@@ -109,20 +109,20 @@ static void differentiate(rws_engine *e, int from, int to, unsigned groups, cons
         float *transposed = RWS_NEW(&e->arena, float, e->params->transposed_size + 16);
         for (uint32_t i = 0; i < e->n_nodes; i++) e->nodes[i].tangent = NONE;
         e->tangent = direction;
-        rws_params_transpose(e->params, groups, direction, transposed);
+        rws__params_transpose(e->params, groups, direction, transposed);
         e->tangent_transposed = transposed;
     }
     for (uint32_t l = 0; l < e->n_levels; l++) {
         if (e->levels[l].outputs[from] == NONE) continue;
         uint32_t d = derivative(e, groups, e->levels[l].outputs[from]);
-        if (d == 0) d = rws_node_leaf(e, ROOT, 1, RWS_NEW0(&e->arena, float, 1));
+        if (d == 0) d = rws__node_leaf(e, ROOT, 1, RWS_NEW0(&e->arena, float, 1));
         e->levels[l].outputs[to] = d;
     }
-    rws_scores_output(e, to);
+    rws__scores_output(e, to);
 }
 
-rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err)
+rws_status rws__engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err)
 {
     RWS_ENTER(e, differentiate(e, from, to, groups, direction));
-    return rws_engine_status(e, err);
+    return rws__engine_status(e, err);
 }

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160])
+const char *rws__site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160])
 {
     if (visit) snprintf(out, 160, "\"%.100s\" (visit %u)", e->sites[site].name, visit);
     else snprintf(out, 160, "\"%.100s\"", e->sites[site].name);
     return out;
 }
 
-const char *rws_side_name(rws_side side)
+const char *rws__side_name(rws_side side)
 {
     return side == RWS_SIDE_MODEL ? "model" : side == RWS_SIDE_GUIDE ? "guide" : "program";
 }
@@ -23,33 +23,33 @@ static rws_side other_side(rws_side side)
     return side == RWS_SIDE_MODEL ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL;
 }
 
-void rws_path_comes_to(rws_path *path, const char *site)
+void rws__path_comes_to(rws_path *path, const char *site)
 {
-    if (rws_path_is_nested(path))
-        rws_path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site ? site : "NULL");
+    if (rws__path_is_nested(path))
+        rws__path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site ? site : "NULL");
     path->coming = site;
 }
 
-const char *rws_path_where(const rws_path *path, char out[static 240])
+const char *rws__path_where(const rws_path *path, char out[static 240])
 {
     char text[160];
-    if (path->coming) snprintf(out, 240, "the %s, at site \"%.100s\"", rws_side_name(path->side), path->coming);
-    else if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", rws_side_name(path->side));
+    if (path->coming) snprintf(out, 240, "the %s, at site \"%.100s\"", rws__side_name(path->side), path->coming);
+    else if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", rws__side_name(path->side));
     else
-        snprintf(out, 240, "the %s, after site %s", rws_side_name(path->side),
-                 rws_site_text(path->e, path->site, path->site_visit, text));
+        snprintf(out, 240, "the %s, after site %s", rws__side_name(path->side),
+                 rws__site_text(path->e, path->site, path->site_visit, text));
     return out;
 }
 
-void rws_path_mistake(rws_path *path, const char *format, ...)
+void rws__path_mistake(rws_path *path, const char *format, ...)
 {
     char      where[240];
     rws_error what;
     va_list   args;
     va_start(args, format);
-    rws_fail_v(&what, RWS_BAD_INPUT, format, args);
+    rws__fail_v(&what, RWS_BAD_INPUT, format, args);
     va_end(args);
-    rws_path_fail(path, RWS_BAD_INPUT, "In %s: %s", rws_path_where(path, where), what.text);
+    rws__path_fail(path, RWS_BAD_INPUT, "In %s: %s", rws__path_where(path, where), what.text);
 }
 
 static int field_number(const rws_engine *e, const char *name)
@@ -63,7 +63,7 @@ static void grow_site_table(rws_engine *e)
 {
     const uint32_t size = e->site_table_size ? 2 * e->site_table_size : 64;
     uint32_t      *table = calloc(size, sizeof *table);
-    if (!table) rws_engine_no_memory(e);
+    if (!table) rws__engine_no_memory(e);
     e->n_allocations++;
     for (uint32_t i = 0; i < e->n_sites; i++) {
         uint32_t at = (uint32_t)e->sites[i].hash & (size - 1);
@@ -78,21 +78,21 @@ static void grow_site_table(rws_engine *e)
 static uint32_t site_number(rws_path *path, const char *name)
 {
     rws_engine *e = path->e;
-    if (!name) rws_path_mistake(path, "%s was given no name of a site (NULL).", path->function);
+    if (!name) rws__path_mistake(path, "%s was given no name of a site (NULL).", path->function);
     if (2 * e->n_sites >= e->site_table_size) grow_site_table(e);
-    const uint64_t hash = rws_hash_name(0x9e3779b97f4a7c15u, name);
+    const uint64_t hash = rws__hash_name(0x9e3779b97f4a7c15u, name);
     uint32_t       at = (uint32_t)hash & (e->site_table_size - 1);
     for (; e->site_table[at]; at = (at + 1) & (e->site_table_size - 1)) {
         const site *s = &e->sites[e->site_table[at] - 1];
         if (s->hash == hash && strcmp(s->name, name) == 0) return e->site_table[at] - 1;
     }
     if (e->n_sites == MAX_SITES)
-        rws_path_mistake(path,
-                         "there are %u different names of sites; loops and recursion may use one name many times.",
-                         e->n_sites);
-    if (e->n_sites == e->site_capacity) e->sites = rws_grow(e, e->sites, &e->site_capacity, sizeof *e->sites);
+        rws__path_mistake(path,
+                          "there are %u different names of sites; loops and recursion may use one name many times.",
+                          e->n_sites);
+    if (e->n_sites == e->site_capacity) e->sites = rws__grow(e, e->sites, &e->site_capacity, sizeof *e->sites);
     const char *copy = strdup(name);
-    if (!copy) rws_engine_no_memory(e);
+    if (!copy) rws__engine_no_memory(e);
     e->n_allocations++;
     const int field = field_number(e, name);
     e->sites[e->n_sites] = (site){copy, hash, field, -1};
@@ -103,13 +103,13 @@ static uint32_t site_number(rws_path *path, const char *name)
     return e->n_sites - 1;
 }
 
-void rws_engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int n)
+void rws__engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int n)
 {
     e->gradients = list;
     e->n_gradients = n;
 }
 
-bool rws_engine_has_site(const rws_engine *e, const char *name)
+bool rws__engine_has_site(const rws_engine *e, const char *name)
 {
     for (uint32_t i = 0; i < e->n_sites; i++)
         if (strcmp(e->sites[i].name, name) == 0) return true;
@@ -121,9 +121,9 @@ static bool is_pathwise(rws_path *path, const rws_visit *v)
 {
     const int8_t how = path->e->sites[path->site].how;
     if (how == RWS_REPARAMETERISED && !v->reparameterised)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "Site \"%s\" is %s, which cannot be reparameterised; its gradient comes by score.",
-                      path->e->sites[path->site].name, v->family);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "Site \"%s\" is %s, which cannot be reparameterised; its gradient comes by score.",
+                       path->e->sites[path->site].name, v->family);
     return v->reparameterised && path->e->pass.pathwise && how != RWS_SCORE;
 }
 
@@ -141,7 +141,7 @@ static uint32_t next_visit(const rws_path *path, const visited *v)
     return v->last == NONE ? 0 : path->trace[v->last].visit + 1;
 }
 
-bool rws_site_is_field(const rws_path *path)
+bool rws__site_is_field(const rws_path *path)
 {
     return path->e->sites[path->site].field >= 0;
 }
@@ -156,14 +156,14 @@ static void find_field(rws_path *path, int field, const char *name, int dim)
     const rws_engine *e = path->e;
     path->site_visit = 0;
     if (path->side == RWS_SIDE_GUIDE)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "The guide visits site \"%s\", which is data; it reads them with rws_observed.", name);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The guide visits site \"%s\", which is data; it reads them with rws_observed.", name);
     if (dim != e->fields[field].dim)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but the data have %d.", name, dim,
-                      e->fields[field].dim);
+        rws__path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but the data have %d.", name, dim,
+                       e->fields[field].dim);
     if (field_seen(path, field))
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "The model visits site \"%s\" twice; it is observed, and a datum has one value there.", name);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The model visits site \"%s\" twice; it is observed, and a datum has one value there.", name);
     path->fields_seen[field / 64] |= (uint64_t)1 << field % 64;
 }
 
@@ -174,22 +174,22 @@ static bool find(rws_path *path, const char *name, const char *family, int size,
     rws_engine *e = path->e;
     char        text[160];
     if (path->side == RWS_SIDE_NONE || e->pass.mode == RWS_COMPUTE)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.",
-                      name ? name : "NULL");
+        rws__path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.",
+                       name ? name : "NULL");
     path->site = site_number(path, name);
     path->coming = NULL;
     const int field = e->sites[path->site].field;
     if (field >= 0 && e->fields[field].label)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "Site \"%s\" has the name of a label of the data; give the label another name "
-                      "(rws_setup_label_site says which site it belongs to).",
-                      name);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "Site \"%s\" has the name of a label of the data; give the label another name "
+                       "(rws_setup_label_site says which site it belongs to).",
+                       name);
     if (field >= 0 && e->fields[field].most) {
         if (path->side == RWS_SIDE_GUIDE)
-            rws_path_fail(path, RWS_BAD_INPUT,
-                          "The guide visits site \"%s\", which is data; it reads them with rws_item.", name);
+            rws__path_fail(path, RWS_BAD_INPUT,
+                           "The guide visits site \"%s\", which is data; it reads them with rws_item.", name);
         path->site_visit = next_visit(path, visited_at(path, path->site));
-        return rws_series_find(path, field, family, size, dim, path->site_visit, value);
+        return rws__series_find(path, field, family, size, dim, path->site_visit, value);
     }
     if (field >= 0) {
         find_field(path, field, name, dim);
@@ -203,22 +203,22 @@ static bool find(rws_path *path, const char *name, const char *family, int size,
     }
     if (v->next == NONE) {
         path->site_visit = next_visit(path, v);
-        rws_path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws_side_name(path->side),
-                      rws_site_text(e, path->site, path->site_visit, text), rws_side_name(other_side(path->side)),
-                      path->side == RWS_SIDE_MODEL
-                          ? "; only sites with the name of a field of the data may be visited by the model alone"
-                          : "");
+        rws__path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws__side_name(path->side),
+                       rws__site_text(e, path->site, path->site_visit, text), rws__side_name(other_side(path->side)),
+                       path->side == RWS_SIDE_MODEL
+                           ? "; only sites with the name of a field of the data may be visited by the model alone"
+                           : "");
     }
     const trace_entry *t = &path->trace[v->next];
     path->site_visit = t->visit;
     if (strcmp(t->family, family) != 0)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site %s is %s in the %s and %s in the %s.",
-                      rws_site_text(e, t->site, t->visit, text), family, rws_side_name(path->side), t->family,
-                      rws_side_name(other_side(path->side)));
+        rws__path_fail(path, RWS_BAD_INPUT, "Site %s is %s in the %s and %s in the %s.",
+                       rws__site_text(e, t->site, t->visit, text), family, rws__side_name(path->side), t->family,
+                       rws__side_name(other_side(path->side)));
     if (t->size != size)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
-                      rws_site_text(e, t->site, t->visit, text), size, rws_side_name(path->side), t->size,
-                      rws_side_name(other_side(path->side)));
+        rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
+                       rws__site_text(e, t->site, t->visit, text), size, rws__side_name(path->side), t->size,
+                       rws__side_name(other_side(path->side)));
     *value = path_var(path, t->known ? t->known : t->var);
     v->next = t->next;
     path->n_scored++;
@@ -232,18 +232,18 @@ static void expect_choice(rws_path *path, const char *site, rws_var value, int n
     const int   field = e->sites[path->site].field;
     if (field < 0 || e->pass.mode == RWS_SLEEP) return;
     if (e->fields[field].most) {
-        rws_series_expect_choice(path, field, n);
+        rws__series_expect_choice(path, field, n);
         return;
     }
     const node  *data = &e->nodes[value.id];
     const size_t dim = (size_t)data->dim;
     for (size_t i = 0; i < e->levels[data->level].n_rows * dim; i++)
-        if (rws_index(data->value[i], (uint32_t)n) == (uint32_t)n && rws_path_has_row(path, data->level, i / dim))
-            rws_path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is a choice of 0 to %d.",
-                          (double)data->value[i], site, n - 1);
+        if (rws__index(data->value[i], (uint32_t)n) == (uint32_t)n && rws__path_has_row(path, data->level, i / dim))
+            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is a choice of 0 to %d.",
+                           (double)data->value[i], site, n - 1);
 }
 
-void rws_trace_add(rws_path *path, const char *family, int size, rws_var value)
+void rws__trace_add(rws_path *path, const char *family, int size, rws_var value)
 {
     rws_engine  *e = path->e;
     trace_entry *t = RWS_PUSH(e, path->trace, path->n_trace, path->trace_capacity);
@@ -252,19 +252,19 @@ void rws_trace_add(rws_path *path, const char *family, int size, rws_var value)
     const uint32_t at = path->n_trace - 1;
     visited       *v = visited_at(path, path->site);
     if (v->last != NONE) path->trace[v->last].next = at;
-    if (v->next == NONE && !rws_site_is_field(path)) v->next = at;
+    if (v->next == NONE && !rws__site_is_field(path)) v->next = at;
     v->last = at;
 }
 
 static void put(rws_path *path, const char *family, int size, rws_var value)
 {
     const int field = path->e->sites[path->site].field;
-    if (field < 0) rws_trace_add(path, family, size, value);
-    else if (path->e->fields[field].most) rws_series_put(path, field, family, size, value);
+    if (field < 0) rws__trace_add(path, family, size, value);
+    else if (path->e->fields[field].most) rws__series_put(path, field, family, size, value);
     else path->field[field] = value.id;
 }
 
-void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
+void rws__site_term(rws_path *path, rws_term kind, rws_var log_density)
 {
     rws_engine *e = path->e;
     RWS_CHECK(e->nodes[log_density.id].dim == 1);
@@ -277,46 +277,46 @@ void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
     e->levels[path->level].terms = e->n_terms - 1;
 }
 
-void rws_visit_begin(rws_path *path, rws_visit *v)
+void rws__visit_begin(rws_path *path, rws_visit *v)
 {
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
     if (find(path, v->site, v->family, v->size, v->dim, &v->value)) {
         v->what = RWS_VISIT_FOUND;
         if (v->n_choices) expect_choice(path, v->site, v->value, v->n_choices);
-    } else v->what = rws_given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
+    } else v->what = rws__given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
     v->pathwise = is_pathwise(path, v);
     v->scored = !sleep || path->side == RWS_SIDE_GUIDE;
 }
 
-void rws_visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn)
+void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn)
 {
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
     rws_term   kind = v->pathwise ? RWS_TERM_R : RWS_TERM_Q;
     if (v->what != RWS_VISIT_FOUND) put(path, v->family, v->size, v->value);
-    if (v->what == RWS_VISIT_GIVEN && !rws_site_is_field(path)) path->trace[path->n_trace - 1].given = true;
+    if (v->what == RWS_VISIT_GIVEN && !rws__site_is_field(path)) path->trace[path->n_trace - 1].given = true;
     if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;
     if (!sleep && v->what == RWS_VISIT_GIVEN) kind = RWS_TERM_G;
-    if (log_density.id) rws_site_term(path, kind, log_density);
-    if (log_drawn.id) rws_site_term(path, RWS_TERM_D, log_drawn);
+    if (log_density.id) rws__site_term(path, kind, log_density);
+    if (log_drawn.id) rws__site_term(path, RWS_TERM_D, log_drawn);
 }
 
 void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return;
-    if (path->side != RWS_SIDE_MODEL) rws_path_mistake(path, "rws_factor was called outside of the model.");
-    if (rws_dim_for(path, log_weight, "rws_factor") != 1)
-        rws_path_mistake(path, "rws_factor takes one log-weight, not %d.", rws_dim(path, log_weight));
+    if (rws__replayed(path, &v)) return;
+    if (path->side != RWS_SIDE_MODEL) rws__path_mistake(path, "rws_factor was called outside of the model.");
+    if (rws__dim_for(path, log_weight, "rws_factor") != 1)
+        rws__path_mistake(path, "rws_factor takes one log-weight, not %d.", rws_dim(path, log_weight));
     path->site = site_number(path, name);
     path->site_visit = 0;
-    if (path->e->pass.mode == RWS_WAKE) rws_site_term(path, RWS_TERM_P, log_weight);
+    if (path->e->pass.mode == RWS_WAKE) rws__site_term(path, RWS_TERM_P, log_weight);
     else if (!in_prior)
-        rws_path_fail(
+        rws__path_fail(
             path, RWS_BAD_INPUT,
             "The model has the factor \"%s\", so that it cannot be sampled from; use a method without a sleep "
             "phase, such as ww.",
             name);
-    rws_returns(path, (rws_var){0});
+    rws__returns(path, (rws_var){0});
 }
 
 /* A leaf node with the kernel's log-density of the datum of each row. Rows of one datum mostly follow each other, so the
@@ -324,7 +324,7 @@ void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_pr
 static rws_var compare(rws_path *path, const node *data, const float *made, rws_kernel *kernel, const void *context)
 {
     rws_engine    *e = path->e;
-    const uint32_t n = e->levels[path->level].n_rows, *map = rws_level_map(e, path->level, data->level);
+    const uint32_t n = e->levels[path->level].n_rows, *map = rws__level_map(e, path->level, data->level);
     const int      dim = data->dim;
     float         *value = RWS_NEW(&e->arena, float, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -332,36 +332,36 @@ static rws_var compare(rws_path *path, const node *data, const float *made, rws_
         if (i && map && map[i] == map[i - 1]) value[i] = value[i - 1];
         else value[i] = (float)kernel(data->value + datum * (size_t)dim, made, dim, context);
     }
-    return path_var(path, rws_node_leaf(e, path->level, 1, value));
+    return path_var(path, rws__node_leaf(e, path->level, 1, value));
 }
 
 void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context)
 {
     rws_engine *e = path->e;
     rws_var     value;
-    if (rws_replayed(path, &value)) return;
-    if (!site || !made || !kernel) rws_path_mistake(path, "rws_simulate was given NULL.");
+    if (rws__replayed(path, &value)) return;
+    if (!site || !made || !kernel) rws__path_mistake(path, "rws_simulate was given NULL.");
     const int field = field_number(e, site);
     if (field < 0)
-        rws_path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\", which the model simulates.", site);
+        rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\", which the model simulates.", site);
     if (e->fields[field].most)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "The model simulates \"%s\", which is a series; a kernel takes a whole field.", site);
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The model simulates \"%s\", which is a series; a kernel takes a whole field.", site);
     const int dim = e->fields[field].dim;
     if (find(path, site, "simulated", dim, dim, &value))
-        rws_site_term(path, RWS_TERM_P, compare(path, &e->nodes[value.id], made, kernel, context));
+        rws__site_term(path, RWS_TERM_P, compare(path, &e->nodes[value.id], made, kernel, context));
     else put(path, "simulated", dim, rws_constants(path, made, dim));
-    rws_returns(path, (rws_var){0});
+    rws__returns(path, (rws_var){0});
 }
 
-void rws_path_output(rws_path *path, int slot, rws_var v)
+void rws__path_output(rws_path *path, int slot, rws_var v)
 {
     RWS_CHECK(slot >= 0 && slot < RWS_OUTPUTS);
-    if (v.id == 0 || v.stamp != path->stamp) rws_path_mistake(path, "the program returns no value of its own path.");
+    if (v.id == 0 || v.stamp != path->stamp) rws__path_mistake(path, "the program returns no value of its own path.");
     path->e->levels[path->level].outputs[slot] = v.id;
 }
 
-void rws_path_side(rws_path *path, rws_side side)
+void rws__path_side(rws_path *path, rws_side side)
 {
     path->side = side;
 }
@@ -371,28 +371,28 @@ uint64_t rws_iteration(const rws_path *path)
     return path->e->pass.iteration;
 }
 
-const rws_pass *rws_path_pass(const rws_path *path)
+const rws_pass *rws__path_pass(const rws_path *path)
 {
     return &path->e->pass;
 }
 
-void rws_path_note(rws_path *path, int slot, rws_var v)
+void rws__path_note(rws_path *path, int slot, rws_var v)
 {
     RWS_CHECK(slot >= 0 && slot < RWS_NOTES);
     path->note[slot] = v.id;
 }
 
-rws_var rws_path_noted(const rws_path *path, int slot)
+rws_var rws__path_noted(const rws_path *path, int slot)
 {
     return path_var(path, path->note[slot]);
 }
 
-void rws_path_fields_scored(rws_path *path)
+void rws__path_fields_scored(rws_path *path)
 {
     memset(path->fields_seen, 0xff, sizeof path->fields_seen);
 }
 
-void rws_path_freeze(rws_path *path, unsigned groups)
+void rws__path_freeze(rws_path *path, unsigned groups)
 {
     path->frozen = groups;
 }

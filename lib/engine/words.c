@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-word_source *rws_words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
+word_source *rws__words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
 {
-    rws_level_particles(e, from);
+    rws__level_particles(e, from);
     if (!e->words) {
         e->words = malloc(sizeof *e->words);
-        if (!e->words) rws_engine_no_memory(e);
+        if (!e->words) rws__engine_no_memory(e);
         e->n_allocations++;
         outcomes_pack(e->words->pack);
     }
@@ -19,11 +19,11 @@ word_source *rws_words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
     return s;
 }
 
-uint32_t rws_words_rest(const word_source *s, uint32_t i, uint32_t particle)
+uint32_t rws__words_rest(const word_source *s, uint32_t i, uint32_t particle)
 {
     uint32_t k, datum, block[4];
     particle_counter(s->e, particle_at(&s->e->levels[s->level], i, particle), &k, &datum);
-    rws_rng_blocks(s->e->pass.key, 1, &k, &datum, s->ordinal, 1u << 30, block);
+    rws__rng_blocks(s->e->pass.key, 1, &k, &datum, s->ordinal, 1u << 30, block);
     return block[0] & 0x3fff;
 }
 
@@ -36,7 +36,7 @@ static const half16 *neighbours(word_source *s, const level *l, uint32_t i, uint
     if (8 * each > WORDS_CHUNK / 2) { /* a long row is drawn by itself */
         const uint32_t first = (k + from) / 8, n_blocks = (k + from + n + 7) / 8 - first;
         for (uint32_t b = 0; b < n_blocks; b++) s->k[b] = first + b, s->datum[b] = d;
-        rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
+        rws__rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
         return (const half16 *)s->block + (k + from) % 8;
     }
     if (i < s->first || i >= s->end) {
@@ -46,7 +46,7 @@ static const half16 *neighbours(word_source *s, const level *l, uint32_t i, uint
         for (; s->end < l->n_rows && 8 * (n_blocks + each) <= WORDS_CHUNK; s->end++)
             for (uint32_t b = 0; b < each; b++, n_blocks++)
                 s->k[n_blocks] = k / 8 + b, s->datum[n_blocks] = d + s->end - i;
-        rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
+        rws__rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
     }
     return (const half16 *)s->block + 8 * (size_t)(i - s->first) * each + lane + from;
 }
@@ -67,12 +67,12 @@ static uint32_t note(word_source *s, const level *l, uint32_t i, uint32_t from, 
 
 static void draw_noted(word_source *s, uint32_t n_noted, uint32_t n_blocks)
 {
-    rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
+    rws__rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
     const char *bytes = (const char *)s->block;
     for (uint32_t j = 0; j < n_noted; j++) memcpy(&s->half[j], bytes + 2 * (size_t)s->at[j], 2);
 }
 
-const half16 *rws_words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n)
+const half16 *rws__words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n)
 {
     const level *l = &s->e->levels[s->level];
     if (l->stride) return neighbours(s, l, i, from, n);

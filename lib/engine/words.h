@@ -26,20 +26,20 @@ typedef struct word_source {
 
 /* A source for the particles of a level, at their draw number `ordinal`. An engine has one: it is good until the next
  * is made. */
-word_source *rws_words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
+word_source *rws__words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
 
 /* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */
-const half16 *rws_words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
+const half16 *rws__words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
 
 /* The same for all particles of a row of few. */
-static inline const half16 *rws_words_few(word_source *s, uint32_t i, uint32_t n)
+static inline const half16 *rws__words_few(word_source *s, uint32_t i, uint32_t n)
 {
-    if (!s->each || i < s->first || i >= s->end) return rws_words_row(s, i, 0, n);
+    if (!s->each || i < s->first || i >= s->end) return rws__words_row(s, i, 0, n);
     return (const half16 *)s->block + 8 * (size_t)(i - s->first) * s->each + s->lane;
 }
 
 /* The other 14 bits of particle k of row i. */
-uint32_t rws_words_rest(const word_source *s, uint32_t i, uint32_t k);
+uint32_t rws__words_rest(const word_source *s, uint32_t i, uint32_t k);
 
 /* The number of a particle in its pass, and its counters. */
 static inline uint32_t particle_at(const level *l, uint32_t i, uint32_t k)

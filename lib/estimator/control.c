@@ -5,25 +5,25 @@
 
 #include <string.h>
 
-const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
+const char *rws__control_refuses(const rws_model *model, const rws_setup *s)
 {
     if (model->relaxed && s->relaxed_categories) return NULL;
     return "it needs a single choice that can be relaxed, and this model has none (a program that branches on its "
            "choices cannot be run on a mixture of them)";
 }
 
-void rws_control_prepare(const rws_method *m, rws_proposal *proposal)
+void rws__control_prepare(const rws_method *m, rws_proposal *proposal)
 {
     proposal->only_site = m->setup->relaxed_site;
 }
 
-void rws_control_sides(rws_path *path, void *method)
+void rws__control_sides(rws_path *path, void *method)
 {
     const rws_setup *s = ((const rws_method *)method)->setup;
     const char      *site = s->relaxed_site;
     const int        C = s->relaxed_categories;
-    rws_programs(path);
-    const rws_var log_pi = rws_path_noted(path, RWS_NOTE_LOG_PI);
+    rws__programs(path);
+    const rws_var log_pi = rws__path_noted(path, RWS_NOTE_LOG_PI);
     if (!log_pi.id) rws_give_up(path, "The guide does not draw site \"%s\", which the model relaxes.", site);
     if (rws_dim(path, log_pi) != C)
         rws_give_up(path, "Site \"%s\" is a choice of %d in the guide, but rws_setup_relaxed was given %d.", site,
@@ -43,18 +43,18 @@ static int v_tilde_at(int i)
     return 2 * i + 1;
 }
 
-void rws_control_program(rws_path *path, void *method)
+void rws__control_program(rws_path *path, void *method)
 {
     const rws_method   *m = method;
     const rws_controls *c = m->own;
-    rws_control_sides(path, method);
+    rws__control_sides(path, method);
     for (int i = 0; i < c->n; i++) {
         const rws_control *one = &c->list[i];
-        rws_path_output(path, v_at(i), one->v(path, m, one, rws_path_noted(path, RWS_NOTE_G)));
-        rws_path_output(path, v_tilde_at(i), one->v(path, m, one, rws_path_noted(path, RWS_NOTE_G_TILDE)));
+        rws__path_output(path, v_at(i), one->v(path, m, one, rws__path_noted(path, RWS_NOTE_G)));
+        rws__path_output(path, v_tilde_at(i), one->v(path, m, one, rws__path_noted(path, RWS_NOTE_G_TILDE)));
     }
-    rws_path_output(path, LOG_Q,
-                    rws_pick(path, rws_path_noted(path, RWS_NOTE_LOG_PI), rws_path_noted(path, RWS_NOTE_Z)));
+    rws__path_output(path, LOG_Q,
+                     rws_pick(path, rws__path_noted(path, RWS_NOTE_LOG_PI), rws__path_noted(path, RWS_NOTE_Z)));
 }
 
 static double scale_of(const rws_control *c)
@@ -92,11 +92,11 @@ static void reduce(const rws_control *control, double scale, const rws_scores *s
     }
 }
 
-void rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+void rws__control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     const rws_controls *controls = m->own;
     double             *c = s->work[0], *total = s->work[1]; /* a number per datum; B <= n */
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
     for (int d = 0; d < s->B; d++) total[d] = 0;
     for (int k = 0; k < controls->n; k++) {
         double      *by = s->coef_out[v_at(k)], *by_tilde = s->coef_out[v_tilde_at(k)];
@@ -154,17 +154,17 @@ static double second_of(const rws_control *control, rws_scores *s, double share,
     return by_scale;
 }
 
-rws_status rws_control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err)
+rws_status rws__control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err)
 {
     const rws_controls *c = m->own;
     for (int i = 0; i < c->n; i++) {
-        RWS_TRY(rws_engine_tangent(e, v_at(i), DERIVATIVES + v_at(i), RWS_BIT(RWS_PHI), direction, err));
-        RWS_TRY(rws_engine_tangent(e, v_tilde_at(i), DERIVATIVES + v_tilde_at(i), RWS_BIT(RWS_PHI), direction, err));
+        RWS_TRY(rws__engine_tangent(e, v_at(i), DERIVATIVES + v_at(i), RWS_BIT(RWS_PHI), direction, err));
+        RWS_TRY(rws__engine_tangent(e, v_tilde_at(i), DERIVATIVES + v_tilde_at(i), RWS_BIT(RWS_PHI), direction, err));
     }
-    return rws_engine_tangent(e, LOG_Q, DERIVATIVES + LOG_Q, RWS_BIT(RWS_PHI), direction, err);
+    return rws__engine_tangent(e, LOG_Q, DERIVATIVES + LOG_Q, RWS_BIT(RWS_PHI), direction, err);
 }
 
-void rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
+void rws__control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
 {
     const rws_controls *c = m->own;
     const size_t        bytes = (size_t)s->n * sizeof(double);
@@ -185,7 +185,7 @@ void rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, 
     }
 }
 
-void rws_control_remember(rws_method *m, const rws_tally *tally)
+void rws__control_remember(rws_method *m, const rws_tally *tally)
 {
     (void)tally;
     const rws_controls *c = m->own;

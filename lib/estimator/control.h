@@ -35,19 +35,19 @@ typedef struct {
 } rws_controls;
 
 /* The control variates of rebar.c and relax.c, added to a list. */
-rws_status rws_controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rws_error *err);
-void       rws_controls_add_net(rws_controls *c, rws_setup *s);
+rws_status rws__controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rws_error *err);
+void       rws__controls_add_net(rws_controls *c, rws_setup *s);
 
-const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
-void        rws_control_prepare(const rws_method *m, rws_proposal *proposal);
-void        rws_control_sides(rws_path *path, void *method); /* guide and model, and checks what was drawn */
-void        rws_control_program(rws_path *path, void *method);
-void        rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
-rws_status  rws_control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err);
-void        rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient);
-void        rws_control_remember(rws_method *m, const rws_tally *tally);
+const char *rws__control_refuses(const rws_model *model, const rws_setup *s);
+void        rws__control_prepare(const rws_method *m, rws_proposal *proposal);
+void        rws__control_sides(rws_path *path, void *method); /* guide and model, and checks what was drawn */
+void        rws__control_program(rws_path *path, void *method);
+void        rws__control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
+rws_status  rws__control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err);
+void        rws__control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient);
+void        rws__control_remember(rws_method *m, const rws_tally *tally);
 
-/* The settings of rws_controls_add_rebar. */
+/* The settings of rws__controls_add_rebar. */
 #define RWS_REBAR_SETTINGS                                                                                      \
     {"rebar_tau", "1", 0.001, 100, "temperature of the relaxed bound at the beginning; it is learned"},         \
     {                                                                                                           \
@@ -61,12 +61,12 @@ void        rws_control_remember(rws_method *m, const rws_tally *tally);
                 .drawing = RWS_GUMBEL,                                                 \
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),                    \
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL), \
-                .program = rws_control_program,                                        \
-                .prepare = rws_control_prepare,                                        \
-                .weigh = rws_control_weigh,                                            \
-                .extend = rws_control_extend,                                          \
-                .weigh_second = rws_control_weigh_second,                              \
+                .program = rws__control_program,                                       \
+                .prepare = rws__control_prepare,                                       \
+                .weigh = rws__control_weigh,                                           \
+                .extend = rws__control_extend,                                         \
+                .weigh_second = rws__control_weigh_second,                             \
                 .second_gradients = RWS_BIT(RWS_CONTROL)}},                            \
-    .refuses = rws_control_refuses, .remember = rws_control_remember
+    .refuses = rws__control_refuses, .remember = rws__control_remember
 
 #endif

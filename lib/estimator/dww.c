@@ -32,14 +32,14 @@ static void prepare(const rws_method *m, rws_proposal *proposal)
 static void weigh_theta(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m;
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
 }
 
 static void weigh_phi(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m, (void)tally; /* evidence and ess are those of the guide's own particles */
     rws_tally unused = {0};
-    rws_weigh(s, share, &unused);
+    rws__weigh(s, share, &unused);
     memcpy(s->coef_q, s->coef_p, (size_t)s->n * sizeof(double));
 }
 

@@ -48,8 +48,8 @@ typedef struct {
     unsigned    gradients; /* bit g: this phase adds to the gradient of parameter group g */
     unsigned    steps;     /* bit g: group g is stepped after this phase, and its gradient begins anew */
     bool        pathwise;  /* continuous values are reparameterised */
-    bool        labels;    /* the guide learns in this phase from choices that are given: rws_weigh_given */
-    void (*program)(rws_path *path, void *method); /* NULL: rws_programs, guide and model and nothing else */
+    bool        labels;    /* the guide learns in this phase from choices that are given: rws__weigh_given */
+    void (*program)(rws_path *path, void *method); /* NULL: rws__programs, guide and model and nothing else */
     /* Fills in what a proposal of this phase's drawing needs from the estimator's settings. NULL: nothing. */
     void (*prepare)(const rws_method *m, rws_proposal *proposal);
     /* Fills the coefficients. `share` is the weight of a datum (of a particle, in sleep): 1 / their number. */
@@ -87,16 +87,16 @@ typedef struct rws_estimator {
 /* Every estimator, NULL-terminated. --help and the tests walk this table: one that is not in it does not exist. */
 extern const rws_estimator *const rws_estimators[];
 
-const rws_estimator *rws_estimator_find(const char *name);
+const rws_estimator *rws__estimator_find(const char *name);
 
-/* What an estimator's own network sees of a datum: every field but labels. rws_data_size is how many numbers that is;
- * rws_data_parts writes the values to `parts`, which has room for RWS_FIELDS, and returns how many there are. */
-int rws_data_size(const rws_setup *s);
-int rws_data_parts(rws_path *path, const rws_method *m, rws_var *parts);
+/* What an estimator's own network sees of a datum: every field but labels. rws__data_size is how many numbers that is;
+ * rws__data_parts writes the values to `parts`, which has room for RWS_FIELDS, and returns how many there are. */
+int rws__data_size(const rws_setup *s);
+int rws__data_parts(rws_path *path, const rws_method *m, rws_var *parts);
 
 /* Puts an estimator to work on a model. RWS_BAD_INPUT if it does not apply to the model, or a setting is wrong. */
-rws_status rws_method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,
-                           rws_setup *setup, rws_error *err);
+rws_status rws__method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,
+                            rws_setup *setup, rws_error *err);
 
 #define RWS_BIT(group) (1u << (group))
 

@@ -15,7 +15,7 @@
     .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)
 
 /* signal: of one particle of each row, or anything if the datum is impossible */
-static inline void rws_iwae_rows(rws_scores *s, double share, const double *signal)
+static inline void rws__iwae_rows(rws_scores *s, double share, const double *signal)
 {
     const uint32_t *datum = s->datum, *count = s->count;
     const double   *w = s->w, *L = s->L;

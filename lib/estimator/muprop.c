@@ -34,8 +34,8 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 /* h(pi + t (e_z - pi)) */
 static rws_var log_weight(rws_path *path, const rws_method *m)
 {
-    const rws_var log_pi = rws_path_noted(path, RWS_NOTE_LOG_PI), pi = rws_apply(path, RWS_EXP, log_pi);
-    const rws_var corner = rws_onehot(path, rws_path_noted(path, RWS_NOTE_Z), rws_dim(path, pi));
+    const rws_var log_pi = rws__path_noted(path, RWS_NOTE_LOG_PI), pi = rws_apply(path, RWS_EXP, log_pi);
+    const rws_var corner = rws_onehot(path, rws__path_noted(path, RWS_NOTE_Z), rws_dim(path, pi));
     const rws_var moved = rws_mul(path, rws_sub(path, corner, pi), rws_parameter(path, m->own));
     const rws_var log_s = rws_apply(path, RWS_LOG, rws_affine(path, rws_add(path, pi, moved), 1, FLOOR));
     return rws_sub(path, m->model->relaxed(path, m->state, log_s, rws_constant(path, 1), RWS_RELAX_SOFT),
@@ -44,16 +44,16 @@ static rws_var log_weight(rws_path *path, const rws_method *m)
 
 static void program(rws_path *path, void *method)
 {
-    rws_control_sides(path, method);
-    rws_path_freeze(path, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* pi still carries phi */
-    rws_path_output(path, H, log_weight(path, method));
-    rws_path_freeze(path, 0);
+    rws__control_sides(path, method);
+    rws__path_freeze(path, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* pi still carries phi */
+    rws__path_output(path, H, log_weight(path, method));
+    rws__path_freeze(path, 0);
 }
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m;
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
     for (int d = 0; d < s->B; d++) {
         const bool possible = s->L[d] > -INFINITY;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) { /* a row is a particle, and h is equal in all */
@@ -66,7 +66,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 static rws_status extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err)
 {
     (void)m;
-    return rws_engine_tangent(e, H, DH, RWS_BIT(RWS_CONTROL), direction, err);
+    return rws__engine_tangent(e, H, DH, RWS_BIT(RWS_CONTROL), direction, err);
 }
 
 static void weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
@@ -94,12 +94,12 @@ const rws_estimator rws_estimator_muprop = {
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .program = program,
-                .prepare = rws_control_prepare,
+                .prepare = rws__control_prepare,
                 .weigh = weigh,
                 .along = parameter,
                 .extend = extend,
                 .weigh_second = weigh_second,
                 .second_gradients = RWS_BIT(RWS_PHI)}},
     .setup = setup,
-    .refuses = rws_control_refuses,
+    .refuses = rws__control_refuses,
 };

@@ -21,7 +21,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     own *o = m->own = rws_setup_alloc(s, sizeof *o);
     if (!o) return rws_no_memory(err, "the settings of nvil");
     o->baseline =
-        rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){rws_data_size(s), 100, 1}, 3);
+        rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){rws__data_size(s), 100, 1}, 3);
     o->decay = rws_setup_number(s, "nvil_decay");
     m->rate[RWS_BASELINE] = rws_setup_number(s, "nvil_lr");
     return RWS_OK;
@@ -31,21 +31,21 @@ static void program(rws_path *path, void *method)
 {
     const rws_method *m = method;
     const own        *o = m->own;
-    rws_programs(path);
+    rws__programs(path);
     rws_var   parts[RWS_FIELDS];
-    const int n = rws_data_parts(path, m, parts);
-    rws_path_output(path, BASELINE, rws_mlp_parts(path, o->baseline, parts, n));
+    const int n = rws__data_parts(path, m, parts);
+    rws__path_output(path, BASELINE, rws_mlp_parts(path, o->baseline, parts, n));
 }
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     const double sd = sqrt(m->memory[VARIANCE]), divide = sd > 1 ? sd : 1;
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
     for (int i = 0; i < s->n; i++) {
         const double error = s->L[s->datum[i]] - s->out[BASELINE][s->start[s->datum[i]]];
         s->work[0][i] = (error - m->memory[MEAN]) / divide;
     }
-    rws_iwae_rows(s, share, s->work[0]);
+    rws__iwae_rows(s, share, s->work[0]);
     for (int d = 0; d < s->B; d++) {
         if (s->L[d] == -INFINITY) continue;
         const uint32_t first = s->start[d];

@@ -13,20 +13,20 @@ static rws_var relaxed_weight(rws_path *path, const rws_method *m, const rws_con
 {
     const rws_var tau = rws_apply(path, RWS_EXP, rws_parameter(path, c->log_temperature));
     const rws_var log_s = rws_log_softmax(path, rws_div(path, g, tau));
-    const rws_var log_pi = rws_detach(path, rws_path_noted(path, RWS_NOTE_LOG_PI));
+    const rws_var log_pi = rws_detach(path, rws__path_noted(path, RWS_NOTE_LOG_PI));
     return rws_sub(path, m->model->relaxed(path, m->state, log_s, tau, RWS_RELAX_SOFT),
                    rws_log_sum_exp(path, rws_add(path, log_s, log_pi)));
 }
 
 static rws_var frozen_weight(rws_path *path, const rws_method *m, const rws_control *c, rws_var g)
 {
-    rws_path_freeze(path, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* g still carries phi */
+    rws__path_freeze(path, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* g still carries phi */
     const rws_var v = relaxed_weight(path, m, c, g);
-    rws_path_freeze(path, 0);
+    rws__path_freeze(path, 0);
     return v;
 }
 
-rws_status rws_controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rws_error *err)
+rws_status rws__controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rws_error *err)
 {
     const double tau = rws_setup_number(s, "rebar_tau"), coldest = rws_setup_number(s, "rebar_coldest");
     rws_control *new = &c->list[c->n++];
@@ -50,7 +50,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 {
     m->own = rws_setup_alloc(s, sizeof(rws_controls));
     if (!m->own) return rws_no_memory(err, "the parameters of rebar");
-    return rws_controls_add_rebar(m->own, s, true, err);
+    return rws__controls_add_rebar(m->own, s, true, err);
 }
 
 const rws_estimator rws_estimator_rebar = {

@@ -4,9 +4,9 @@
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m;
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
     for (int i = 0; i < s->n; i++) s->work[0][i] = s->L[s->datum[i]];
-    rws_iwae_rows(s, share, s->work[0]);
+    rws__iwae_rows(s, share, s->work[0]);
 }
 
 const rws_estimator rws_estimator_reinforce = {

@@ -9,14 +9,14 @@
 static rws_var network(rws_path *path, const rws_method *m, const rws_control *c, rws_var g)
 {
     rws_var parts[RWS_FIELDS + 1];
-    int     n = rws_data_parts(path, m, parts);
+    int     n = rws__data_parts(path, m, parts);
     parts[n++] = g;
     return rws_mlp_parts(path, c->net, parts, n);
 }
 
-void rws_controls_add_net(rws_controls *c, rws_setup *s)
+void rws__controls_add_net(rws_controls *c, rws_setup *s)
 {
-    const int n = s->relaxed_categories + rws_data_size(s);
+    const int n = s->relaxed_categories + rws__data_size(s);
     c->list[c->n++] = (rws_control){
         .v = network,
         .net = rws_setup_mlp(s, RWS_CONTROL, "rho", RWS_TANH, RWS_UNIFORM, (int[]){n, 16, 16, 1}, 4),
@@ -31,9 +31,9 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     if (!c) return rws_no_memory(err, "the control variate of relax");
     if (!net && strcmp(which, "rebar") != 0)
         return rws_fail(err, RWS_BAD_INPUT, "relax_control is net, rebar or sum, not \"%s\".", which);
-    if (net) rws_controls_add_net(c, s);
+    if (net) rws__controls_add_net(c, s);
     /* in a sum the network makes up for a wrong scale */
-    return net && !sum ? RWS_OK : rws_controls_add_rebar(c, s, !sum, err);
+    return net && !sum ? RWS_OK : rws__controls_add_rebar(c, s, !sum, err);
 }
 
 const rws_estimator rws_estimator_relax = {

@@ -5,9 +5,9 @@
 
 #include "estimator/control.h"
 
-const char *rws_relaxed_refuses(const rws_model *model, const rws_setup *s);
-void        rws_relaxed_program(rws_path *path, void *method);
-void        rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
+const char *rws__relaxed_refuses(const rws_model *model, const rws_setup *s);
+void        rws__relaxed_program(rws_path *path, void *method);
+void        rws__relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
 
 /* Everything but name, help, settings and setup. */
 #define RWS_RELAXED_ESTIMATOR(how, prepared)                        \
@@ -17,9 +17,9 @@ void        rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, 
                 .pathwise = true,                                   \
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),     \
-                .program = rws_relaxed_program,                     \
+                .program = rws__relaxed_program,                    \
                 .prepare = prepared,                                \
-                .weigh = rws_relaxed_weigh}},                       \
-    .refuses = rws_relaxed_refuses
+                .weigh = rws__relaxed_weigh}},                      \
+    .refuses = rws__relaxed_refuses
 
 #endif

@@ -6,12 +6,12 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     (void)m;
     const double log_others = log(s->K - 1);
     double      *log_rest = s->work[0];
-    rws_weigh(s, share, tally);
-    rws_leave_one_out(s, false, log_rest);
+    rws__weigh(s, share, tally);
+    rws__leave_one_out(s, false, log_rest);
 #pragma omp simd
     for (int i = 0; i < s->n; i++) /* nothing to compare with: 0 */
         log_rest[i] = log_rest[i] == -INFINITY ? 0 : s->L[s->datum[i]] - log_rest[i] + log_others;
-    rws_iwae_rows(s, share, log_rest);
+    rws__iwae_rows(s, share, log_rest);
 }
 
 const rws_estimator rws_estimator_rloo = {

@@ -5,7 +5,7 @@
 #include "estimator/weights.h"
 
 /* Every sample of the model counts the same. */
-static inline void rws_weigh_dreams(rws_scores *s, double share)
+static inline void rws__weigh_dreams(rws_scores *s, double share)
 {
     for (int i = 0; i < s->n; i++) s->coef_q[i] = share * s->count[i];
 }

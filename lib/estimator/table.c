@@ -16,21 +16,21 @@ const rws_estimator *const rws_estimators[] = {
     &rws_estimator_dvae,  &rws_estimator_em,        NULL,
 };
 
-const rws_estimator *rws_estimator_find(const char *name)
+const rws_estimator *rws__estimator_find(const char *name)
 {
     for (int i = 0; rws_estimators[i]; i++)
         if (strcmp(rws_estimators[i]->name, name) == 0) return rws_estimators[i];
     return NULL;
 }
 
-int rws_data_size(const rws_setup *s)
+int rws__data_size(const rws_setup *s)
 {
     int n = 0;
     for (int i = 0; i < s->n_fields; i++) n += s->fields[i].label ? 0 : s->fields[i].dim;
     return n;
 }
 
-int rws_data_parts(rws_path *path, const rws_method *m, rws_var *parts)
+int rws__data_parts(rws_path *path, const rws_method *m, rws_var *parts)
 {
     int n = 0;
     for (int i = 0; i < m->setup->n_fields; i++)
@@ -38,8 +38,8 @@ int rws_data_parts(rws_path *path, const rws_method *m, rws_var *parts)
     return n;
 }
 
-rws_status rws_method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,
-                           rws_setup *setup, rws_error *err)
+rws_status rws__method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,
+                            rws_setup *setup, rws_error *err)
 {
     *m = (rws_method){.estimator = e, .model = model, .state = state, .setup = setup};
     for (int g = 0; g < RWS_GROUPS; g++) m->rate[g] = 1;

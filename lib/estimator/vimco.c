@@ -28,8 +28,8 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     const settings *set = m->own;
     const double    log_K = set->no_log_K ? 0 : log(s->K);
     double         *log_rest = s->work[0];
-    rws_weigh(s, share, tally);
-    rws_leave_one_out(s, true, log_rest);
+    rws__weigh(s, share, tally);
+    rws__leave_one_out(s, true, log_rest);
 #pragma omp simd
     for (int i = 0; i < s->n; i++) {
         const double baseline = log_rest[i] - log_K;
@@ -37,7 +37,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
         if (set->air_reference) signal = (s->l[i] == -INFINITY ? 0 : s->l[i] - baseline) / s->K;
         log_rest[i] = baseline == -INFINITY ? 0 : signal; /* all others impossible: nothing to compare with */
     }
-    rws_iwae_rows(s, share, log_rest);
+    rws__iwae_rows(s, share, log_rest);
 }
 
 const rws_estimator rws_estimator_vimco = {

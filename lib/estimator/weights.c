@@ -47,7 +47,7 @@ static void add_weights(const rws_scores *s, double *total, double *squares)
 }
 
 /* Exponentials and logarithms are taken of whole tables at once, which vectorises; sums are per datum in between. */
-void rws_weigh(rws_scores *s, double share, rws_tally *tally)
+void rws__weigh(rws_scores *s, double share, rws_tally *tally)
 {
     const int       n = s->n, B = s->B;
     const uint32_t *datum = s->datum;
@@ -84,7 +84,7 @@ void rws_weigh(rws_scores *s, double share, rws_tally *tally)
     }
 }
 
-void rws_weigh_given(rws_scores *s)
+void rws__weigh_given(rws_scores *s)
 {
     for (int i = 0; i < s->n && s->coef_given; i++) s->coef_given[i] = s->coef_p[i];
 }
@@ -104,12 +104,12 @@ static double log_others(const rws_scores *s, int d, uint32_t without, bool with
         mean += others * s->l[i] / (s->K - 1);
     }
     const double log_sum = top + log(total);
-    return with_geometric ? rws_log_add(log_sum, mean) : log_sum;
+    return with_geometric ? rws__log_add(log_sum, mean) : log_sum;
 }
 
 /* Sums run from both ends of a datum, so that nothing is ever subtracted: neither a dominating weight nor one of -inf
  * does harm. Weights are on the scale of their total; the one row that may make up nearly all of it is done over. */
-void rws_leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
+void rws__leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
 {
     const int       n = s->n;
     const uint32_t *datum = s->datum, *count = s->count;

@@ -7,13 +7,13 @@
 static void weigh_wake(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m;
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
 }
 
 static void weigh_sleep(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m, (void)tally;
-    rws_weigh_dreams(s, share);
+    rws__weigh_dreams(s, share);
 }
 
 const rws_estimator rws_estimator_ws = {

@@ -24,7 +24,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 {
     const settings *set = m->own;
     const double    baseline = set->baseline ? share / s->K : 0;
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
     memcpy(s->coef_q, s->coef_p, (size_t)s->n * sizeof(double));
     for (int i = 0; i < s->n && baseline != 0; i++)
         if (s->L[s->datum[i]] > -INFINITY) s->coef_q[i] -= s->count[i] * baseline;

@@ -5,14 +5,14 @@
 static void weigh_wake(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m;
-    rws_weigh(s, share, tally);
+    rws__weigh(s, share, tally);
     for (int i = 0; i < s->n; i++) s->coef_q[i] = 0.5 * share * s->w[i];
 }
 
 static void weigh_sleep(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m, (void)tally;
-    rws_weigh_dreams(s, 0.5 * share);
+    rws__weigh_dreams(s, 0.5 * share);
 }
 
 const rws_estimator rws_estimator_wws = {

@@ -24,7 +24,7 @@ static const struct {
 rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *name, rws_recurrent cell, int n_in,
                                    int n_hidden)
 {
-    bidirectional *l = rws_layer_new(s, &rws_bidirectional_kind, sizeof *l, name, n_in, 2 * n_hidden);
+    bidirectional *l = rws__layer_new(s, &rws_bidirectional_kind, sizeof *l, name, n_in, 2 * n_hidden);
     if ((unsigned)cell > RWS_LSTM) {
         if (s->status == RWS_OK)
             s->status =
@@ -34,8 +34,8 @@ rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *na
     }
     l->kind = cell;
     for (int back = 0; back < 2; back++)
-        l->cell[back] = &rws_cell_new(s, group, cells[cell].kind, name, back ? "_l0_reverse" : "_l0", n_in, n_hidden,
-                                      cells[cell].gates, RWS_UNIFORM)
+        l->cell[back] = &rws__cell_new(s, group, cells[cell].kind, name, back ? "_l0_reverse" : "_l0", n_in, n_hidden,
+                                       cells[cell].gates, RWS_UNIFORM)
                              ->layer;
     return &l->layer;
 }
@@ -52,8 +52,8 @@ static rws_var step(rws_path *path, const bidirectional *l, int back, rws_var it
 
 rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states)
 {
-    const bidirectional *own = rws_layer_expect(path, l, &rws_bidirectional_kind);
-    if (n < 0 || (n > 0 && !items)) rws_path_mistake(path, "layer \"%s\" was given %d items.", l->name, n);
+    const bidirectional *own = rws__layer_expect(path, l, &rws_bidirectional_kind);
+    if (n < 0 || (n > 0 && !items)) rws__path_mistake(path, "layer \"%s\" was given %d items.", l->name, n);
     rws_var  start = rws_zeros(path, l->n_out / 2), c[2] = {start, start}, h[2] = {start, start};
     rws_var *forward = states ? rws_alloc(path, (size_t)(n + 1) * sizeof *forward) : NULL;
     for (int t = 0; t < n; t++) {

@@ -11,8 +11,8 @@ typedef struct {
 
 /* A cell with PyTorch's names for its parameters: NAME.weight_ih, NAME.bias_ih, NAME.weight_hh, NAME.bias_hh, each with
  * a suffix. With RWS_UNIFORM the start of both maps depends on the length of the state, as in PyTorch. */
-rws_cell *rws_cell_new(rws_setup *s, rws_group group, const rws_layer_kind *kind, const char *name, const char *suffix,
-                       int n_in, int n_hidden, int gates, rws_init init);
+rws_cell *rws__cell_new(rws_setup *s, rws_group group, const rws_layer_kind *kind, const char *name, const char *suffix,
+                        int n_in, int n_hidden, int gates, rws_init init);
 
 extern const rws_layer_kind rws_rnn_kind, rws_gru_kind, rws_lstm_kind;
 

@@ -67,7 +67,7 @@ static int side(const rws_conv *how, int stride, int n, bool transposed)
 static rws_layer *declare(rws_setup *s, rws_group group, const rws_layer_kind *kind, const char *name,
                           const rws_conv *how, bool transposed)
 {
-    conv       *l = rws_layer_new(s, kind, sizeof *l, name, 1, 1);
+    conv       *l = rws__layer_new(s, kind, sizeof *l, name, 1, 1);
     rws_layer  *base = &l->layer;
     char        full[160];
     const int   stride = how && how->stride ? how->stride : 1;
@@ -91,7 +91,7 @@ static rws_layer *declare(rws_setup *s, rws_group group, const rws_layer_kind *k
     l->w = rws_setup_param(s, group, full, n_rows, n_cols, RWS_UNIFORM);
     l->w->kernel = K;
     snprintf(full, sizeof full, "%s.bias", base->name);
-    l->b = rws_setup_param_scaled(s, group, full, 1, how->n_out, RWS_UNIFORM, n_cols);
+    l->b = rws__setup_param_scaled(s, group, full, 1, how->n_out, RWS_UNIFORM, n_cols);
     l->args =
         (rws_op_args){.w = l->w, .b = l->b, .k = high << 16 | wide, .offset = K | stride << 8 | how->padding << 16};
     return base;
@@ -120,11 +120,11 @@ int rws_layer_picture(const rws_layer *l, int *channels, int *rows, int *cols)
 static rws_var apply(rws_path *path, const rws_layer *l, const rws_layer_kind *kind, const rws_op *op, rws_var x)
 {
     rws_var v;
-    if (rws_replayed_as(path, &v, kind == &rws_conv2d_kind ? "rws_conv2d" : "rws_conv_transpose2d")) return v;
-    const conv *own = rws_layer_expect(path, l, kind);
+    if (rws__replayed_as(path, &v, kind == &rws_conv2d_kind ? "rws_conv2d" : "rws_conv_transpose2d")) return v;
+    const conv *own = rws__layer_expect(path, l, kind);
     if (rws_dim(path, x) != l->n_in)
-        rws_path_mistake(path, "layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, rws_dim(path, x));
-    return rws_returns(path, rws_record(path, op, own->args, &x, 1, l->n_out));
+        rws__path_mistake(path, "layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, rws_dim(path, x));
+    return rws__returns(path, rws__record(path, op, own->args, &x, 1, l->n_out));
 }
 
 rws_var rws_conv2d(rws_path *path, const rws_layer *l, rws_var pictures)
@@ -209,21 +209,21 @@ static void to_many(const plan *p, const float *w, const float *bias, const floa
 {
     for (int o = 0; o < p->n_rows && bias; o++)
         for (int i = 0; i < p->places; i++) many[(size_t)o * (size_t)p->places + (size_t)i] = bias[o];
-    rws_gemm_nn(p->n_rows, p->places, p->n_cols, w, p->n_cols, patches, p->places, bias ? many : NULL, p->places, many,
-                p->places);
+    rws__gemm_nn(p->n_rows, p->places, p->n_cols, w, p->n_cols, patches, p->places, bias ? many : NULL, p->places, many,
+                 p->places);
 }
 
 /* patches = W^T many */
 static void to_patches(const plan *p, const float *w, const float *many, float *patches)
 {
     memset(patches, 0, (size_t)p->n_cols * (size_t)p->places * sizeof *patches);
-    rws_gemm_tn(p->n_cols, p->places, p->n_rows, w, p->n_cols, many, p->places, patches, p->places);
+    rws__gemm_tn(p->n_cols, p->places, p->n_rows, w, p->n_cols, many, p->places, patches, p->places);
 }
 
 /* grad W += many patches^T */
 static void to_weight(const plan *p, const float *many, const float *patches, float *gw)
 {
-    rws_gemm_nt(p->n_rows, p->n_cols, p->places, many, p->places, patches, p->places, gw, p->n_cols, gw, p->n_cols);
+    rws__gemm_nt(p->n_rows, p->n_cols, p->places, many, p->places, patches, p->places, gw, p->n_cols, gw, p->n_cols);
 }
 
 /* grad b += the sum over each channel of g, channels x size */
@@ -236,71 +236,71 @@ static void to_bias(const float *g, int channels, size_t size, float *gb)
 
 static void conv2d_forward(rws_call *c)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const plan           p = plan_of(c);
     float               *patches = RWS_NEW(c->arena, float, (size_t)p.n_cols *(size_t)p.places);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        take_patches(&p, rws_view_row(&c->in[0], r), patches);
+        take_patches(&p, rws__view_row(&c->in[0], r), patches);
         to_many(&p, c->w, c->b, patches, c->out + r * (size_t)c->dim);
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static void conv2d_backward(rws_call *c)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const plan           p = plan_of(c);
     float               *patches = RWS_NEW(c->arena, float, (size_t)p.n_cols *(size_t)p.places);
-    if (c->gin[0].data) rws_call_clear(c, 0);
+    if (c->gin[0].data) rws__call_clear(c, 0);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *g = c->gout + r * (size_t)c->dim;
         if (c->gb) to_bias(g, p.n_rows, (size_t)p.places, c->gb);
         if (c->gw) {
-            take_patches(&p, rws_view_row(&c->in[0], r), patches);
+            take_patches(&p, rws__view_row(&c->in[0], r), patches);
             to_weight(&p, g, patches, c->gw);
         }
         if (!c->gin[0].data) continue;
         to_patches(&p, c->w, g, patches);
-        add_patches(&p, patches, rws_call_sink_row(c, 0, r));
+        add_patches(&p, patches, rws__call_sink_row(c, 0, r));
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* ---- conv_transpose2d */
 
 static void conv_transpose2d_forward(rws_call *c)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const plan           p = plan_of(c);
     const size_t         size = (size_t)p.rows * (size_t)p.cols;
     float               *patches = RWS_NEW(c->arena, float, (size_t)p.n_cols *(size_t)p.places);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float *out = c->out + r * (size_t)c->dim;
         for (size_t i = 0; i < (size_t)c->dim; i++) out[i] = c->b ? c->b[i / size] : 0;
-        to_patches(&p, c->w, rws_view_row(&c->in[0], r), patches);
+        to_patches(&p, c->w, rws__view_row(&c->in[0], r), patches);
         add_patches(&p, patches, out);
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static void conv_transpose2d_backward(rws_call *c)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const plan           p = plan_of(c);
     const size_t         size = (size_t)c->in[0].dim;
     float               *patches = RWS_NEW(c->arena, float, (size_t)p.n_cols *(size_t)p.places);
     float               *many = RWS_NEW(c->arena, float, size);
-    if (c->gin[0].data) rws_call_clear(c, 0);
+    if (c->gin[0].data) rws__call_clear(c, 0);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *g = c->gout + r * (size_t)c->dim;
         if (c->gb) to_bias(g, p.C, (size_t)p.rows * (size_t)p.cols, c->gb);
         take_patches(&p, g, patches);
-        if (c->gw) to_weight(&p, rws_view_row(&c->in[0], r), patches, c->gw);
+        if (c->gw) to_weight(&p, rws__view_row(&c->in[0], r), patches, c->gw);
         if (!c->gin[0].data) continue;
         to_many(&p, c->w, NULL, patches, many);
-        row_give(many, size, 1, false, rws_call_sink_row(c, 0, r));
+        row_give(many, size, 1, false, rws__call_sink_row(c, 0, r));
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* W dx, and dW x + db */
@@ -310,10 +310,10 @@ static rws_var conv_tangent(rws_tangent *t)
     rws_var     by_w = {0}, by_x = {0};
     if (t->d[0].id) {
         args.b = NULL;
-        by_x = rws_tangent_record(t, t->op, args, t->d, 1, t->dim);
+        by_x = rws__tangent_record(t, t->op, args, t->d, 1, t->dim);
     }
-    if (t->weight_moves) by_w = rws_tangent_weight(t);
-    return rws_tangent_add(t, by_x, by_w);
+    if (t->weight_moves) by_w = rws__tangent_weight(t);
+    return rws__tangent_add(t, by_x, by_w);
 }
 
 const rws_op rws_op_conv2d = {

@@ -14,31 +14,32 @@ const rws_layer_kind rws_gru_kind = {"gru", "a recurrent cell with gates, like n
 
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden)
 {
-    return &rws_cell_new(s, group, &rws_gru_kind, name, "", n_in, n_hidden, 3, RWS_UNIFORM)->layer;
+    return &rws__cell_new(s, group, &rws_gru_kind, name, "", n_in, n_hidden, 3, RWS_UNIFORM)->layer;
 }
 
 rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
-    const rws_cell *cell = rws_layer_expect(path, l, &rws_gru_kind);
-    const rws_var   in[] = {rws_dense(path, cell->from_input, RWS_LINEAR, parts, n),
-                            rws_dense(path, cell->from_state, RWS_LINEAR, &h, 1), h};
-    return rws_returns(path, rws_record(path, &rws_op_gru, (rws_op_args){0}, in, 3, l->n_out));
+    if (rws__replayed(path, &v)) return v;
+    const rws_cell *cell = rws__layer_expect(path, l, &rws_gru_kind);
+    const rws_var   in[] = {rws__dense(path, cell->from_input, RWS_LINEAR, parts, n),
+                            rws__dense(path, cell->from_state, RWS_LINEAR, &h, 1), h};
+    return rws__returns(path, rws__record(path, &rws_op_gru, (rws_op_args){0}, in, 3, l->n_out));
 }
 
 /* Inputs: a (3H), c (3H), h (H). Saves the gates r, z, n of each row. */
 static void gru_forward(rws_call *c)
 {
     const size_t H = (size_t)c->dim, G = 3 * H;
-    const float *a = rws_call_input(c, 0, (int)G), *b = rws_call_input(c, 1, (int)G), *h = rws_call_input(c, 2, (int)H);
+    const float *a = rws__call_input(c, 0, (int)G), *b = rws__call_input(c, 1, (int)G),
+                *h = rws__call_input(c, 2, (int)H);
     for (size_t row = 0; row < (size_t)c->n; row++, a += G, b += G, h += H) {
         float *restrict s = c->saved + row * G, *restrict out = c->out + row * H;
 #pragma omp simd
-        for (size_t j = 0; j < 2 * H; j++) s[j] = 1 / (1 + rws_exp(-a[j] - b[j]));
+        for (size_t j = 0; j < 2 * H; j++) s[j] = 1 / (1 + rws__exp(-a[j] - b[j]));
 #pragma omp simd
         for (size_t j = 0; j < H; j++) {
-            const float n = rws_tanh(a[2 * H + j] + s[j] * b[2 * H + j]);
+            const float n = rws__tanh(a[2 * H + j] + s[j] * b[2 * H + j]);
             s[2 * H + j] = n;
             out[j] = n + s[H + j] * (h[j] - n);
         }
@@ -48,9 +49,9 @@ static void gru_forward(rws_call *c)
 static void gru_backward(rws_call *c)
 {
     const size_t H = (size_t)c->dim, G = 3 * H;
-    const float *b = rws_call_input(c, 1, (int)G), *h = rws_call_input(c, 2, (int)H);
-    float       *ga = rws_call_open(c, 0, (int)G), *gb = rws_call_open(c, 1, (int)G), *gh = rws_call_open(c, 2, (int)H);
-    float       *slope = RWS_NEW(c->arena, float, G); /* the gradient of one row by a */
+    const float *b = rws__call_input(c, 1, (int)G), *h = rws__call_input(c, 2, (int)H);
+    float *ga = rws__call_open(c, 0, (int)G), *gb = rws__call_open(c, 1, (int)G), *gh = rws__call_open(c, 2, (int)H);
+    float *slope = RWS_NEW(c->arena, float, G); /* the gradient of one row by a */
     for (size_t row = 0; row < (size_t)c->n; row++) {
         const float *s = c->saved + row * G, *g = c->gout + row * H, *state = h + row * H, *b_n = b + row * G + 2 * H;
         float *restrict da = slope;
@@ -70,31 +71,32 @@ static void gru_backward(rws_call *c)
         if (gh)
             for (size_t j = 0; j < H; j++) gh[row * H + j] += g[j] * s[H + j];
     }
-    rws_call_close(c, 0, (int)G, ga);
-    rws_call_close(c, 1, (int)G, gb);
-    rws_call_close(c, 2, (int)H, gh);
+    rws__call_close(c, 0, (int)G, ga);
+    rws__call_close(c, 1, (int)G, gb);
+    rws__call_close(c, 2, (int)H, gh);
 }
 
 /* dn = tanh'(n) (da_n + c_n dr + r dc_n),  dh' = dn + (h - n) dz + z (dh - dn) */
 static rws_var gru_tangent(rws_tangent *t)
 {
     const int     H = t->dim;
-    const rws_var s = rws_tangent_add(t, t->in[0], t->in[1]), ds = rws_tangent_add(t, t->d[0], t->d[1]);
+    const rws_var s = rws__tangent_add(t, t->in[0], t->in[1]), ds = rws__tangent_add(t, t->d[0], t->d[1]);
     rws_var       y[2], d[2]; /* r, z */
     for (int k = 0; k < 2; k++) {
-        y[k] = rws_tangent_apply(t, RWS_SIGMOID, rws_tangent_slice(t, s, k * H, H));
-        d[k] = rws_tangent_slope(t, RWS_SIGMOID, y[k], rws_tangent_slice(t, ds, k * H, H));
+        y[k] = rws__tangent_apply(t, RWS_SIGMOID, rws__tangent_slice(t, s, k * H, H));
+        d[k] = rws__tangent_slope(t, RWS_SIGMOID, y[k], rws__tangent_slice(t, ds, k * H, H));
     }
-    const rws_var a = rws_tangent_slice(t, t->in[0], 2 * H, H), c = rws_tangent_slice(t, t->in[1], 2 * H, H);
-    const rws_var n = rws_tangent_apply(t, RWS_TANH, rws_tangent_add(t, a, rws_tangent_mul(t, y[0], c)));
-    const rws_var by_r = rws_tangent_mul(t, d[0], c),
-                  by_c = rws_tangent_mul(t, y[0], rws_tangent_slice(t, t->d[1], 2 * H, H));
-    const rws_var inner = rws_tangent_add(t, rws_tangent_slice(t, t->d[0], 2 * H, H), rws_tangent_add(t, by_r, by_c));
-    const rws_var dn = rws_tangent_slope(t, RWS_TANH, n, inner), minus_dn = rws_tangent_scale(t, dn, -1);
-    const rws_var gap = rws_tangent_add(t, t->in[2], rws_tangent_scale(t, n, -1));
-    const rws_var by_z = rws_tangent_mul(t, d[1], gap),
-                  by_gap = rws_tangent_mul(t, y[1], rws_tangent_add(t, t->d[2], minus_dn));
-    return rws_tangent_add(t, dn, rws_tangent_add(t, by_z, by_gap));
+    const rws_var a = rws__tangent_slice(t, t->in[0], 2 * H, H), c = rws__tangent_slice(t, t->in[1], 2 * H, H);
+    const rws_var n = rws__tangent_apply(t, RWS_TANH, rws__tangent_add(t, a, rws__tangent_mul(t, y[0], c)));
+    const rws_var by_r = rws__tangent_mul(t, d[0], c),
+                  by_c = rws__tangent_mul(t, y[0], rws__tangent_slice(t, t->d[1], 2 * H, H));
+    const rws_var inner =
+        rws__tangent_add(t, rws__tangent_slice(t, t->d[0], 2 * H, H), rws__tangent_add(t, by_r, by_c));
+    const rws_var dn = rws__tangent_slope(t, RWS_TANH, n, inner), minus_dn = rws__tangent_scale(t, dn, -1);
+    const rws_var gap = rws__tangent_add(t, t->in[2], rws__tangent_scale(t, n, -1));
+    const rws_var by_z = rws__tangent_mul(t, d[1], gap),
+                  by_gap = rws__tangent_mul(t, y[1], rws__tangent_add(t, t->d[2], minus_dn));
+    return rws__tangent_add(t, dn, rws__tangent_add(t, by_z, by_gap));
 }
 
 const rws_op rws_op_gru = {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void *rws_layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, const char *name, int n_in, int n_out)
+void *rws__layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, const char *name, int n_in, int n_out)
 {
     if (!name && s->status == RWS_OK)
         s->status = rws_fail(&s->error, RWS_BAD_INPUT, "A layer of kind %s is declared without a name.", kind->name);
@@ -19,11 +19,11 @@ void *rws_layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, cons
     return l;
 }
 
-const void *rws_layer_expect(rws_path *path, const rws_layer *l, const rws_layer_kind *kind)
+const void *rws__layer_expect(rws_path *path, const rws_layer *l, const rws_layer_kind *kind)
 {
-    if (!l) rws_path_mistake(path, "rws_%s was given NULL in place of a layer.", kind->name);
+    if (!l) rws__path_mistake(path, "rws_%s was given NULL in place of a layer.", kind->name);
     if (l->kind != kind)
-        rws_path_mistake(path, "rws_%s takes a layer of kind %s, but \"%s\" is of kind %s.", kind->name, kind->name,
-                         l->name, l->kind->name);
+        rws__path_mistake(path, "rws_%s takes a layer of kind %s, but \"%s\" is of kind %s.", kind->name, kind->name,
+                          l->name, l->kind->name);
     return l;
 }

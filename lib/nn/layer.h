@@ -20,10 +20,10 @@ struct rws_layer {
 };
 
 /* A layer of `bytes` bytes, which begin with an rws_layer; the rest is zero. Lives as long as the model. */
-void *rws_layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, const char *name, int n_in, int n_out);
+void *rws__layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, const char *name, int n_in, int n_out);
 
 /* The layer's own data, if it is of this kind; else stops with a message. */
-const void *rws_layer_expect(rws_path *path, const rws_layer *l, const rws_layer_kind *kind);
+const void *rws__layer_expect(rws_path *path, const rws_layer *l, const rws_layer_kind *kind);
 
 /* Every kind of layer and every op of this folder, NULL-terminated; the tests walk both. */
 extern const rws_layer_kind *const rws_layer_kinds[];

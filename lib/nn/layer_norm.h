@@ -9,9 +9,9 @@ typedef struct {
     rws_param *scale, *shift; /* NAME.weight and NAME.bias, which begin as ones and zeros */
 } rws_norm_layer;
 
-rws_norm_layer *rws_norm_new(rws_setup *s, rws_group group, const char *name, int n);
+rws_norm_layer *rws__norm_new(rws_setup *s, rws_group group, const char *name, int n);
 
 /* (x - mean) / sd * scale + shift. Stops with a message if x has another length. */
-rws_var rws_norm(rws_path *path, const rws_norm_layer *l, rws_var x);
+rws_var rws__norm(rws_path *path, const rws_norm_layer *l, rws_var x);
 
 #endif

@@ -16,14 +16,14 @@ typedef struct {
 
 /* A linear layer whose parameters are NAME.weight and NAME.bias, under the given names for these two. A uniform start
  * scales with `scale` inputs. */
-rws_linear_layer *rws_linear_new(rws_setup *s, rws_group group, const char *name, const char *weight, const char *bias,
-                                 int n_in, int n_out, rws_init init, int scale);
+rws_linear_layer *rws__linear_new(rws_setup *s, rws_group group, const char *name, const char *weight, const char *bias,
+                                  int n_in, int n_out, rws_init init, int scale);
 
 /* The bias of an mlp's last linear layer; NULL if its declaration failed. */
 extern const rws_layer_kind rws_mlp_kind;
-rws_param                  *rws_mlp_bias(const rws_layer *l);
+rws_param                  *rws__mlp_bias(const rws_layer *l);
 
 /* f(W [parts] + b). The lengths of the parts must add up to the layer's inputs. */
-rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, const rws_var *parts, int n);
+rws_var rws__dense(rws_path *path, const rws_linear_layer *l, rws_function f, const rws_var *parts, int n);
 
 #endif

@@ -25,7 +25,7 @@ rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_fu
         s->status =
             rws_fail(&s->error, RWS_BAD_INPUT,
                      "The mlp \"%s\" is declared with function %d, which a layer cannot have.", name, (int)hidden);
-    mlp *l = rws_layer_new(s, &rws_mlp_kind, sizeof *l, name, 0, 0);
+    mlp *l = rws__layer_new(s, &rws_mlp_kind, sizeof *l, name, 0, 0);
     if (n_sizes < 2) return &l->layer;
     l->layer.n_in = sizes[0];
     l->layer.n_out = sizes[n_sizes - 1];
@@ -35,12 +35,12 @@ rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_fu
     for (int i = 0; i < l->n_linear && l->linear; i++) {
         char part[140];
         snprintf(part, sizeof part, "%s.%d", name, 2 * i);
-        l->linear[i] = rws_linear_new(s, group, part, "weight", "bias", sizes[i], sizes[i + 1], init, sizes[i]);
+        l->linear[i] = rws__linear_new(s, group, part, "weight", "bias", sizes[i], sizes[i + 1], init, sizes[i]);
     }
     return &l->layer;
 }
 
-rws_param *rws_mlp_bias(const rws_layer *l)
+rws_param *rws__mlp_bias(const rws_layer *l)
 {
     const mlp *own = (const mlp *)l;
     return own->n_linear > 0 && own->linear ? own->linear[own->n_linear - 1]->b : NULL;
@@ -49,14 +49,14 @@ rws_param *rws_mlp_bias(const rws_layer *l)
 rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
-    const mlp *own = rws_layer_expect(path, l, &rws_mlp_kind);
+    if (rws__replayed(path, &v)) return v;
+    const mlp *own = rws__layer_expect(path, l, &rws_mlp_kind);
     for (int i = 0; i < own->n_linear; i++) {
-        v = rws_dense(path, own->linear[i], i + 1 < own->n_linear ? own->hidden : RWS_LINEAR, parts, n);
+        v = rws__dense(path, own->linear[i], i + 1 < own->n_linear ? own->hidden : RWS_LINEAR, parts, n);
         parts = &v;
         n = 1;
     }
-    return rws_returns(path, v);
+    return rws__returns(path, v);
 }
 
 rws_var rws_mlp(rws_path *path, const rws_layer *l, rws_var x)

@@ -35,22 +35,23 @@ rws_var rws_pool(rws_path *path, rws_pooling how, rws_var x, int rows, int cols,
 {
     const rws_op_args args = {.k = (int)how + 4 * rows, .offset = cols, .s = (float)high, .t = (float)wide};
     const int         n = rws_dim(path, x) / (rows * cols);
-    return rws_record(path, &rws_op_pool, args, &x, 1, n * (rows / high) * (cols / wide));
+    return rws__record(path, &rws_op_pool, args, &x, 1, n * (rows / high) * (cols / wide));
 }
 
 rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int size, rws_pooling how)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws__replayed(path, &v)) return v;
     const int dim = rws_dim(path, pictures);
     if (channels < 1 || rows < 1 || dim % channels || dim / channels % rows)
-        rws_path_mistake(path, "rws_pool2d takes %d channels of %d rows, not %d numbers.", channels, rows, dim);
+        rws__path_mistake(path, "rws_pool2d takes %d channels of %d rows, not %d numbers.", channels, rows, dim);
     const int cols = dim / channels / rows;
     if (size < 1 || size > rows || size > cols)
-        rws_path_mistake(path, "rws_pool2d takes windows of 1 to %d rows and columns from %d x %d pictures, not of %d.",
-                         rows < cols ? rows : cols, rows, cols, size);
-    if ((unsigned)how > RWS_MAX) rws_path_mistake(path, "rws_pool2d was given pooling number %d.", (int)how);
-    return rws_returns(path, rws_pool(path, how, pictures, rows, cols, size, size));
+        rws__path_mistake(path,
+                          "rws_pool2d takes windows of 1 to %d rows and columns from %d x %d pictures, not of %d.",
+                          rows < cols ? rows : cols, rows, cols, size);
+    if ((unsigned)how > RWS_MAX) rws__path_mistake(path, "rws_pool2d was given pooling number %d.", (int)how);
+    return rws__returns(path, rws_pool(path, how, pictures, rows, cols, size, size));
 }
 
 /* Executes `statement` for every row i of a picture that lies in windows: the row begins at `x`, its windows at `out`.
@@ -104,7 +105,7 @@ static void pool_forward(rws_call *c)
     const plan   p = plan_of(c);
     const size_t dim = (size_t)c->dim;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *from = rws_view_row(&c->in[0], r);
+        const float *from = rws__view_row(&c->in[0], r);
         float       *to = c->out + r * dim;
         for (size_t j = 0; j < dim; j++) to[j] = p.how == RWS_MAX ? -INFINITY : 0;
         (p.how == RWS_MAX ? max_windows : sum_windows)(&p, from, to);
@@ -116,12 +117,12 @@ static void pool_backward(rws_call *c)
     const plan   p = plan_of(c);
     const size_t dim = (size_t)c->dim;
     if (!c->gin[0].data) return;
-    rws_call_clear(c, 0);
+    rws__call_clear(c, 0);
     uint8_t *given = RWS_NEW(c->arena, uint8_t, dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *g = c->gout + r * dim;
-        float       *to = rws_call_sink_row(c, 0, r);
-        if (p.how == RWS_MAX) give_max(&p, rws_view_row(&c->in[0], r), c->out + r * dim, g, given, to);
+        float       *to = rws__call_sink_row(c, 0, r);
+        if (p.how == RWS_MAX) give_max(&p, rws__view_row(&c->in[0], r), c->out + r * dim, g, given, to);
         else give_windows(&p, g, to);
     }
 }
@@ -130,11 +131,11 @@ static void pool_backward(rws_call *c)
 static rws_var pool_tangent(rws_tangent *t)
 {
     rws_op_args args = t->args;
-    if (args.k % 4 != RWS_MAX) return rws_tangent_record(t, &rws_op_pool, args, t->d, 1, t->dim);
-    const rws_var mask = rws_tangent_record(t, &rws_op_pool_mask, args, t->in, 1, rws_tangent_dim(t, t->in[0]));
-    const rws_var chosen = rws_tangent_mul(t, mask, t->d[0]);
+    if (args.k % 4 != RWS_MAX) return rws__tangent_record(t, &rws_op_pool, args, t->d, 1, t->dim);
+    const rws_var mask = rws__tangent_record(t, &rws_op_pool_mask, args, t->in, 1, rws__tangent_dim(t, t->in[0]));
+    const rws_var chosen = rws__tangent_mul(t, mask, t->d[0]);
     args.k += (int)RWS_SUM - (int)RWS_MAX;
-    return rws_tangent_record(t, &rws_op_pool, args, &chosen, 1, t->dim);
+    return rws__tangent_record(t, &rws_op_pool, args, &chosen, 1, t->dim);
 }
 
 /* ---- pool_mask: 1 where the maximum of a window is, else 0 */
@@ -148,8 +149,8 @@ static void pool_mask_forward(rws_call *c)
     memset(c->out, 0, (size_t)c->n * dim * sizeof *c->out);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         for (size_t j = 0; j < n_windows; j++) top[j] = -INFINITY;
-        max_windows(&p, rws_view_row(&c->in[0], r), top);
-        give_max(&p, rws_view_row(&c->in[0], r), top, NULL, given, c->out + r * dim);
+        max_windows(&p, rws__view_row(&c->in[0], r), top);
+        give_max(&p, rws__view_row(&c->in[0], r), top, NULL, given, c->out + r * dim);
     }
 }
 

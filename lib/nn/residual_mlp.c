@@ -31,14 +31,14 @@ const rws_layer_kind rws_residual_mlp_kind = {"residual_mlp",
 
 static rws_linear_layer *linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out)
 {
-    return rws_linear_new(s, group, name, "weight", "bias", n_in, n_out, RWS_UNIFORM, n_in);
+    return rws__linear_new(s, group, name, "weight", "bias", n_in, n_out, RWS_UNIFORM, n_in);
 }
 
 rws_layer *rws_setup_residual_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, int n_in,
                                   int width, int n_blocks, int n_out)
 {
     char          part[160];
-    residual_mlp *l = rws_layer_new(s, &rws_residual_mlp_kind, sizeof *l, name, n_in, n_out);
+    residual_mlp *l = rws__layer_new(s, &rws_residual_mlp_kind, sizeof *l, name, n_in, n_out);
     const char   *wrong = n_blocks < 1 ? "no blocks" : (unsigned)hidden > RWS_LOG ? "a function that is none" : NULL;
     if (wrong && s->status == RWS_OK)
         s->status =
@@ -51,7 +51,7 @@ rws_layer *rws_setup_residual_mlp(rws_setup *s, rws_group group, const char *nam
     l->in = linear(s, group, part, n_in, width);
     for (int i = 0; i < n_blocks && l->blocks; i++) {
         snprintf(part, sizeof part, "%s.blocks.%d.0", l->layer.name, i);
-        l->blocks[i].norm = rws_norm_new(s, group, part, width);
+        l->blocks[i].norm = rws__norm_new(s, group, part, width);
         snprintf(part, sizeof part, "%s.blocks.%d.1", l->layer.name, i);
         l->blocks[i].first = linear(s, group, part, width, width);
         snprintf(part, sizeof part, "%s.blocks.%d.3", l->layer.name, i);
@@ -65,13 +65,13 @@ rws_layer *rws_setup_residual_mlp(rws_setup *s, rws_group group, const char *nam
 rws_var rws_residual_mlp(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
-    const residual_mlp *own = rws_layer_expect(path, l, &rws_residual_mlp_kind);
-    v = rws_dense(path, own->in, RWS_LINEAR, parts, n);
+    if (rws__replayed(path, &v)) return v;
+    const residual_mlp *own = rws__layer_expect(path, l, &rws_residual_mlp_kind);
+    v = rws__dense(path, own->in, RWS_LINEAR, parts, n);
     for (int i = 0; i < own->n_blocks; i++) {
         const block  *b = &own->blocks[i];
-        const rws_var normed = rws_norm(path, b->norm, v), inner = rws_dense(path, b->first, own->hidden, &normed, 1);
-        v = rws_add(path, v, rws_dense(path, b->second, RWS_LINEAR, &inner, 1));
+        const rws_var normed = rws__norm(path, b->norm, v), inner = rws__dense(path, b->first, own->hidden, &normed, 1);
+        v = rws_add(path, v, rws__dense(path, b->second, RWS_LINEAR, &inner, 1));
     }
-    return rws_returns(path, rws_dense(path, own->out, RWS_LINEAR, &v, 1));
+    return rws__returns(path, rws__dense(path, own->out, RWS_LINEAR, &v, 1));
 }

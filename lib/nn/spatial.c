@@ -13,34 +13,34 @@
 
 extern const rws_op rws_op_attend, rws_op_place, rws_op_cover; /* below */
 
-void rws_pictures_expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols)
+void rws__pictures_expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols)
 {
     if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
-        rws_path_mistake(path, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
-                         out_rows, out_cols);
+        rws__path_mistake(path, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows,
+                          cols, out_rows, out_cols);
     if ((int64_t)rows * cols > INT32_MAX || (int64_t)out_rows * out_cols > INT32_MAX)
-        rws_path_mistake(path, "%s takes pictures of at most %d points, not %d x %d and %d x %d.", name, INT32_MAX,
-                         rows, cols, out_rows, out_cols);
+        rws__path_mistake(path, "%s takes pictures of at most %d points, not %d x %d and %d x %d.", name, INT32_MAX,
+                          rows, cols, out_rows, out_cols);
 }
 
 static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
 {
-    rws_pictures_expect(path, name, rows, cols, out_rows, out_cols);
+    rws__pictures_expect(path, name, rows, cols, out_rows, out_cols);
     if (rws_dim(path, where) != 4)
-        rws_path_mistake(path, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name,
-                         rws_dim(path, where));
+        rws__path_mistake(path, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name,
+                          rws_dim(path, where));
 }
 
 static rws_var resample(rws_path *path, const rws_op *op, const char *name, rws_var source, int rows, int cols,
                         rws_var where, int out_rows, int out_cols)
 {
     rws_var v;
-    if (rws_replayed_as(path, &v, name)) return v;
+    if (rws__replayed_as(path, &v, name)) return v;
     expect(path, name, rows, cols, out_rows, out_cols, where);
     if (rws_dim(path, source) != rows * cols)
-        rws_path_mistake(path, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(path, source));
-    return rws_returns(path, rws_record(path, op, (rws_op_args){.k = rows, .offset = out_rows},
-                                        (rws_var[]){source, where}, 2, out_rows * out_cols));
+        rws__path_mistake(path, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(path, source));
+    return rws__returns(path, rws__record(path, op, (rws_op_args){.k = rows, .offset = out_rows},
+                                          (rws_var[]){source, where}, 2, out_rows * out_cols));
 }
 
 rws_var rws_attend(rws_path *path, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols)
@@ -56,11 +56,11 @@ rws_var rws_place(rws_path *path, rws_var glimpse, int rows, int cols, rws_var w
 rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_rows, int out_cols)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws__replayed(path, &v)) return v;
     expect(path, "rws_cover", rows, cols, out_rows, out_cols, where);
-    return rws_returns(path,
-                       rws_record(path, &rws_op_cover, (rws_op_args){.k = rows, .offset = out_rows, .t = (float)cols},
-                                  &where, 1, out_rows * out_cols));
+    return rws__returns(path,
+                        rws__record(path, &rws_op_cover, (rws_op_args){.k = rows, .offset = out_rows, .t = (float)cols},
+                                    &where, 1, out_rows * out_cols));
 }
 
 /* ---- attend: two rows of the image are mixed first, as far as the window is wide, then the mix is resampled along
@@ -76,18 +76,18 @@ static reader reader_new(const rws_call *c)
 {
     const int rows = c->args.k, cols = c->in[0].dim / rows, out_rows = c->args.offset, out_cols = c->dim / out_rows;
     reader    a;
-    rws_resampler_init(&a.x, c->arena, cols, out_cols);
-    rws_resampler_init(&a.y, c->arena, rows, out_rows);
+    rws__resampler_init(&a.x, c->arena, cols, out_cols);
+    rws__resampler_init(&a.y, c->arena, rows, out_rows);
     a.mix = RWS_NEW0(c->arena, float, cols + 2 + RWS_ROOM);
     a.change = RWS_NEW0(c->arena, float, cols + 2);
-    a.line = RWS_NEW(c->arena, float, rws_lanes_up(out_cols));
+    a.line = RWS_NEW(c->arena, float, rws__lanes_up(out_cols));
     return a;
 }
 
 static void reader_lay(reader *a, const float *where)
 {
-    rws_resampler_lay(&a->x, where[0], where[2]);
-    rws_resampler_lay(&a->y, where[1], where[3]);
+    rws__resampler_lay(&a->x, where[0], where[2]);
+    rws__resampler_lay(&a->y, where[1], where[3]);
 }
 
 /* The columns of the image that the window reads. X may rise or fall. */
@@ -129,14 +129,14 @@ static void fill_nan(float *out, int n)
 static void attend_forward(rws_call *c)
 {
     const rws_view *image = &c->in[0], *where = &c->in[1];
-    rws_arena_mark  mark = rws_arena_at(c->arena);
+    rws_arena_mark  mark = rws__arena_at(c->arena);
     reader          a = reader_new(c);
     const int       cols = a.x.n;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *from = rws_view_row(image, r);
+        const float *from = rws__view_row(image, r);
         float       *out = c->out + r * (size_t)c->dim;
-        reader_lay(&a, rws_view_row(where, r));
-        if (rws_where_is_nan(rws_view_row(where, r))) {
+        reader_lay(&a, rws__view_row(where, r));
+        if (rws__where_is_nan(rws__view_row(where, r))) {
             fill_nan(out, c->dim);
             continue;
         }
@@ -145,12 +145,12 @@ static void attend_forward(rws_call *c)
         if (a.x.begin == a.x.stop) continue;
         for (int i = a.y.begin; i < a.y.stop; i++) {
             reader_mix(&a, from, i, false);
-            rws_resampler_apply(&a.x, a.mix, a.line);
+            rws__resampler_apply(&a.x, a.mix, a.line);
             memcpy(out + (size_t)i * (size_t)cols + a.x.begin, a.line + a.x.begin,
                    (size_t)(a.x.stop - a.x.begin) * sizeof *out);
         }
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static void attend_back_row(reader *a, const float *image, int i, const float *g, float *by_image, bool moves)
@@ -182,25 +182,25 @@ static void attend_back_row(reader *a, const float *image, int i, const float *g
 static void attend_backward(rws_call *c)
 {
     const rws_view *image = &c->in[0], *where = &c->in[1];
-    rws_arena_mark  mark = rws_arena_at(c->arena);
+    rws_arena_mark  mark = rws__arena_at(c->arena);
     reader          a = reader_new(c);
-    for (int s = 0; s < 2; s++) rws_call_clear(c, s);
+    for (int s = 0; s < 2; s++) rws__call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *from = rws_view_row(image, r);
+        const float *from = rws__view_row(image, r);
         const float *g = c->gout + r * (size_t)c->dim;
-        float       *by_image = rws_call_sink_row(c, 0, r), *by_where = rws_call_sink_row(c, 1, r);
-        reader_lay(&a, rws_view_row(where, r));
+        float       *by_image = rws__call_sink_row(c, 0, r), *by_where = rws__call_sink_row(c, 1, r);
+        reader_lay(&a, rws__view_row(where, r));
         for (int i = a.y.begin; i < a.y.stop && a.x.begin < a.x.stop; i++)
             attend_back_row(&a, from, i, g + (size_t)i * (size_t)a.x.n, by_image, by_where);
         if (!by_where) continue;
         float by_p, by_q;
         for (int axis = 0; axis < 2; axis++) {
-            rws_resampler_slopes(axis ? &a.y : &a.x, &by_p, &by_q);
+            rws__resampler_slopes(axis ? &a.y : &a.x, &by_p, &by_q);
             by_where[axis] += by_p;
             by_where[axis + 2] += by_q;
         }
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* ---- place, and cover: the same for a glimpse of ones, whose only input is `where` */
@@ -208,52 +208,52 @@ static void attend_backward(rws_call *c)
 static rws_window window_new(const rws_call *c, int cols)
 {
     rws_window w;
-    rws_window_init(&w, c->arena, c->args.k, cols, c->args.offset, c->dim / c->args.offset);
+    rws__window_init(&w, c->arena, c->args.k, cols, c->args.offset, c->dim / c->args.offset);
     return w;
 }
 
 static void put_forward(rws_call *c, const rws_view *glimpse, const rws_view *where, int cols)
 {
-    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_arena_mark mark = rws__arena_at(c->arena);
     rws_window     w = window_new(c, cols);
     float         *line = RWS_NEW(c->arena, float, w.stride);
     const size_t   wide = (size_t)w.x.n;
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float *out = c->out + r * (size_t)c->dim;
-        rws_window_lay(&w, rws_view_row(where, r), glimpse ? rws_view_row(glimpse, r) : NULL);
-        if (rws_where_is_nan(rws_view_row(where, r))) {
+        rws__window_lay(&w, rws__view_row(where, r), glimpse ? rws__view_row(glimpse, r) : NULL);
+        if (rws__where_is_nan(rws__view_row(where, r))) {
             fill_nan(out, c->dim);
             continue;
         }
         memset(out, 0, (size_t)c->dim * sizeof *out);
         for (int i = w.y.begin; i < w.y.stop; i++) {
             memset(line, 0, (size_t)w.stride * sizeof *line);
-            rws_window_add(&w, i, glimpse ? line : NULL, glimpse ? NULL : line);
+            rws__window_add(&w, i, glimpse ? line : NULL, glimpse ? NULL : line);
             memcpy(out + (size_t)i * wide, line, wide * sizeof *out);
         }
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static void put_backward(rws_call *c, int glimpse, int where, int cols)
 {
-    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_arena_mark mark = rws__arena_at(c->arena);
     rws_window     w = window_new(c, cols);
     float         *line = RWS_NEW0(c->arena, float, w.stride);
     const size_t   wide = (size_t)w.x.n;
-    for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
+    for (int s = 0; s < c->n_in; s++) rws__call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const rws_view *place = &c->in[where], *from = &c->in[0];
-        float          *by_where = rws_call_sink_row(c, where, r),
-              *by_glimpse = glimpse < 0 ? NULL : rws_call_sink_row(c, glimpse, r);
-        rws_window_lay(&w, rws_view_row(place, r), glimpse < 0 ? NULL : rws_view_row(from, r));
+        float          *by_where = rws__call_sink_row(c, where, r),
+              *by_glimpse = glimpse < 0 ? NULL : rws__call_sink_row(c, glimpse, r);
+        rws__window_lay(&w, rws__view_row(place, r), glimpse < 0 ? NULL : rws__view_row(from, r));
         for (int i = w.y.begin; i < w.y.stop; i++) {
             memcpy(line, c->gout + r * (size_t)c->dim + (size_t)i * wide, wide * sizeof *line);
-            rws_window_back(&w, i, glimpse < 0 ? NULL : line, glimpse < 0 ? line : NULL, by_where);
+            rws__window_back(&w, i, glimpse < 0 ? NULL : line, glimpse < 0 ? line : NULL, by_where);
         }
-        rws_window_back_end(&w, by_glimpse, by_where);
+        rws__window_back_end(&w, by_glimpse, by_where);
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static void place_forward(rws_call *c)

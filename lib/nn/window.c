@@ -8,9 +8,9 @@
 
 /* ---- along an axis */
 
-void rws_resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n)
+void rws__resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n)
 {
-    const int wide = rws_lanes_up(n);
+    const int wide = rws__lanes_up(n);
     *a = (rws_resampler){.n_source = n_source, .n = n};
     a->at = RWS_NEW(arena, int32_t, wide);
     a->low = RWS_NEW(arena, float, wide);
@@ -20,10 +20,10 @@ void rws_resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n)
     a->reach = RWS_NEW(arena, int32_t, wide / RWS_LANES);
 }
 
-void rws_resampler_lay(rws_resampler *a, float p, float q)
+void rws__resampler_lay(rws_resampler *a, float p, float q)
 {
     const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1), top = (float)a->n_source;
-    const int   wide = rws_lanes_up(a->n), n = a->n;
+    const int   wide = rws__lanes_up(a->n), n = a->n;
     int32_t     n_below = 0, n_in = 0;
     int32_t *restrict at = a->at;
     float *restrict low = a->low, *restrict high = a->high, *restrict by = a->by;
@@ -43,7 +43,7 @@ void rws_resampler_lay(rws_resampler *a, float p, float q)
     a->begin = n_in == 0 ? 0 : p >= 0 ? n_below : n - n_below - n_in;
     a->stop = a->begin + n_in;
     a->first = a->begin / RWS_LANES * RWS_LANES;
-    a->end = n_in ? rws_lanes_up(a->stop) : a->first;
+    a->end = n_in ? rws__lanes_up(a->stop) : a->first;
     for (int j = a->first; j < a->end; j += RWS_LANES) {
         const int first = j > a->begin ? j : a->begin, last = (j + RWS_LANES < a->stop ? j + RWS_LANES : a->stop) - 1;
         const int32_t x = at[first], y = at[last];
@@ -68,7 +68,7 @@ static inline __m256 pick_near(const float *source, __m256i at, bool near)
     return _mm256_blendv_ps(one, two, _mm256_castsi256_ps(_mm256_cmpgt_epi32(at, _mm256_set1_epi32(7))));
 }
 
-void rws_resampler_apply(const rws_resampler *a, const float *source, float *to)
+void rws__resampler_apply(const rws_resampler *a, const float *source, float *to)
 {
     for (int j = a->first; j < a->end; j += RWS_LANES) {
         const int32_t from = a->from[j / RWS_LANES], reach = a->reach[j / RWS_LANES];
@@ -84,14 +84,14 @@ void rws_resampler_apply(const rws_resampler *a, const float *source, float *to)
     }
 }
 #else
-void rws_resampler_apply(const rws_resampler *a, const float *source, float *to)
+void rws__resampler_apply(const rws_resampler *a, const float *source, float *to)
 {
     pick_any(a, source, a->first, a->end, to);
 }
 #endif
 
 /* Not inlined: the caller's arithmetic would be contracted with the last products, to other bits in other builds. */
-__attribute__((noinline)) void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q)
+__attribute__((noinline)) void rws__resampler_slopes(const rws_resampler *a, float *by_p, float *by_q)
 {
     const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1);
     float       p = 0, q = 0;
@@ -105,11 +105,11 @@ __attribute__((noinline)) void rws_resampler_slopes(const rws_resampler *a, floa
 
 /* ---- a window */
 
-void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols)
+void rws__window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols)
 {
-    const size_t stride = (size_t)rws_lanes_up(out_cols), tall = (size_t)rws_lanes_up(out_rows);
-    rws_resampler_init(&w->x, arena, cols, out_cols);
-    rws_resampler_init(&w->y, arena, rows, out_rows);
+    const size_t stride = (size_t)rws__lanes_up(out_cols), tall = (size_t)rws__lanes_up(out_rows);
+    rws__resampler_init(&w->x, arena, cols, out_cols);
+    rws__resampler_init(&w->y, arena, rows, out_rows);
     w->stride = (int)stride;
     w->columns = RWS_NEW0(arena, float, (size_t)(rows + 2) * stride);
     w->by_columns = RWS_NEW(arena, float, (size_t)(rows + 2) * stride);
@@ -132,11 +132,11 @@ static void lay_cover(const rws_resampler *a, float *cover, float *slope)
     }
 }
 
-void rws_window_lay(rws_window *w, const float *where, const float *glimpse)
+void rws__window_lay(rws_window *w, const float *where, const float *glimpse)
 {
     memcpy(w->where, where, sizeof w->where);
-    rws_resampler_lay(&w->x, 1 / where[0], -where[2] / where[0]);
-    rws_resampler_lay(&w->y, 1 / where[1], -where[3] / where[1]);
+    rws__resampler_lay(&w->x, 1 / where[0], -where[2] / where[0]);
+    rws__resampler_lay(&w->y, 1 / where[1], -where[3] / where[1]);
     lay_cover(&w->x, w->cover_x, w->slope_x);
     lay_cover(&w->y, w->cover_y, w->slope_y);
     w->glimpse = glimpse;
@@ -145,11 +145,11 @@ void rws_window_lay(rws_window *w, const float *where, const float *glimpse)
     const int            cols = x->n_source;
     for (int r = 0; r < w->y.n_source; r++) {
         memcpy(w->padded + 1, glimpse + (size_t)r * (size_t)cols, (size_t)cols * sizeof *glimpse);
-        rws_resampler_apply(x, w->padded, w->columns + (size_t)(r + 1) * (size_t)w->stride);
+        rws__resampler_apply(x, w->padded, w->columns + (size_t)(r + 1) * (size_t)w->stride);
     }
 }
 
-void rws_window_add(const rws_window *w, int i, float *y, float *a)
+void rws__window_add(const rws_window *w, int i, float *y, float *a)
 {
     const rws_resampler *x = &w->x;
     const float          low = w->y.low[i], high = w->y.high[i], cover = w->cover_y[i];
@@ -161,7 +161,7 @@ void rws_window_add(const rws_window *w, int i, float *y, float *a)
         FOR_SIMD (j, x->first, x->end) a[j] += cover * w->cover_x[j];
 }
 
-void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a, bool moves)
+void rws__window_back(rws_window *w, int i, const float *by_y, const float *by_a, bool moves)
 {
     const rws_resampler *x = &w->x;
     const float          low = w->y.low[i], high = w->y.high[i];
@@ -194,13 +194,13 @@ void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a,
 static void back_where(const rws_resampler *a, float scale, float shift, float *by_scale, float *by_shift)
 {
     float by_p, by_q;
-    rws_resampler_slopes(a, &by_p, &by_q);
+    rws__resampler_slopes(a, &by_p, &by_q);
     if (by_p == 0 && by_q == 0) return; /* also where the scale is 0 */
     *by_scale += (by_q * shift - by_p) / (scale * scale);
     *by_shift -= by_q / scale;
 }
 
-void rws_window_back_end(rws_window *w, float *by_glimpse, float *by_where)
+void rws__window_back_end(rws_window *w, float *by_glimpse, float *by_where)
 {
     const rws_resampler *x = &w->x;
     const size_t         cols = (size_t)x->n_source;

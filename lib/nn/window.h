@@ -28,7 +28,7 @@
 
 #define FOR_SIMD(j, from, to) _Pragma("omp simd") for (int j = (from); j < (to); j++)
 
-static inline int rws_lanes_up(int n)
+static inline int rws__lanes_up(int n)
 {
     return (n + RWS_LANES - 1) / RWS_LANES * RWS_LANES;
 }
@@ -44,20 +44,20 @@ typedef struct {
     float   *by;           /* the gradient of X, between begin and stop */
 } rws_resampler;
 
-void rws_resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n);
-void rws_resampler_lay(rws_resampler *a, float p, float q); /* computes all but `by` for p and q, and clears `by` */
+void rws__resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n);
+void rws__resampler_lay(rws_resampler *a, float p, float q); /* computes all but `by` for p and q, and clears `by` */
 
 /* to = the resampled line, from `first` to `end`. The source stands between two zeros and is followed by RWS_ROOM more
  * numbers, which are read but do not count. */
 #define RWS_ROOM 16
-void rws_resampler_apply(const rws_resampler *a, const float *source, float *to);
+void rws__resampler_apply(const rws_resampler *a, const float *source, float *to);
 
 /* The gradients of p and q that follow from the gradient of X. */
-void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q);
+void rws__resampler_slopes(const rws_resampler *a, float *by_p, float *by_q);
 
 /* Whether `where` has a NaN. Such a window reaches no point; ops make NaN of it, so that it does not pass for an empty
  * one. */
-static inline bool rws_where_is_nan(const float where[4])
+static inline bool rws__where_is_nan(const float where[4])
 {
     return isnan(where[0]) || isnan(where[1]) || isnan(where[2]) || isnan(where[3]);
 }
@@ -76,25 +76,25 @@ typedef struct {
     const float  *glimpse;
 } rws_window;
 
-void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols);
+void rws__window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols);
 
 /* Places the glimpse at `where`. With glimpse NULL only the cover is computed. The glimpse must last until the window
  * is laid again. */
-void rws_window_lay(rws_window *w, const float *where, const float *glimpse);
+void rws__window_lay(rws_window *w, const float *where, const float *glimpse);
 
 /* Whether the glimpse reaches row i of the canvas. */
-static inline bool rws_window_has(const rws_window *w, int i)
+static inline bool rws__window_has(const rws_window *w, int i)
 {
     return i >= w->y.begin && i < w->y.stop;
 }
 
 /* y[j] += row i of the placed glimpse and a[j] += row i of its cover, from x.first to x.end. y and a may be NULL. */
-void rws_window_add(const rws_window *w, int i, float *y, float *a);
+void rws__window_add(const rws_window *w, int i, float *y, float *a);
 
-/* Backward. rws_window_back takes the gradients of row i of the placed glimpse and of its cover (each may be NULL) to
- * the gradients of the columns and, if `moves`, of X and Y. rws_window_back_end then adds the gradients that follow
+/* Backward. rws__window_back takes the gradients of row i of the placed glimpse and of its cover (each may be NULL) to
+ * the gradients of the columns and, if `moves`, of X and Y. rws__window_back_end then adds the gradients that follow
  * from these to the gradients of the glimpse and of `where` (each may be NULL). */
-void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a, bool moves);
-void rws_window_back_end(rws_window *w, float *by_glimpse, float *by_where);
+void rws__window_back(rws_window *w, int i, const float *by_y, const float *by_a, bool moves);
+void rws__window_back_end(rws_window *w, float *by_glimpse, float *by_where);
 
 #endif

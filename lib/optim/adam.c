@@ -26,8 +26,8 @@ static void step_adam(const rws_optim_config *c, float lr, uint64_t t, size_t n,
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
         const float g = grad_[i] - l2 * p[i];
-        const float m_i = rws_optim_flush(b1 * m[i] + a1 * g);
-        const float v_i = rws_optim_flush(b2 * v[i] + a2 * (g * g));
+        const float m_i = rws__optim_flush(b1 * m[i] + a1 * g);
+        const float v_i = rws__optim_flush(b2 * v[i] + a2 * (g * g));
         m[i] = m_i;
         v[i] = v_i;
         p[i] = lr == 0 ? p[i] : p[i] + rate * m_i / (__builtin_sqrtf(v_i * v_scale) + eps);

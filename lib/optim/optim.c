@@ -9,7 +9,7 @@ const rws_optimiser *const rws_optimisers[] = {
     &rws_optimiser_sgd, &rws_optimiser_momentum, &rws_optimiser_adam, &rws_optimiser_rmsprop, NULL,
 };
 
-const rws_optimiser *rws_optimiser_find(const char *name)
+const rws_optimiser *rws__optimiser_find(const char *name)
 {
     for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
         if (strcmp((*o)->name, name) == 0) return *o;
@@ -17,7 +17,7 @@ const rws_optimiser *rws_optimiser_find(const char *name)
     return NULL;
 }
 
-rws_status rws_optim_config_check(const rws_optim_config *c, rws_error *err)
+rws_status rws__optim_config_check(const rws_optim_config *c, rws_error *err)
 {
     /* Written so that a NaN fails every test. */
     const struct {
@@ -41,7 +41,7 @@ rws_status rws_optim_config_check(const rws_optim_config *c, rws_error *err)
     return RWS_OK;
 }
 
-void rws_optimiser_reset(const rws_optimiser *o, size_t n, float *const slot[2])
+void rws__optimiser_reset(const rws_optimiser *o, size_t n, float *const slot[2])
 {
     for (int s = 0; s < o->n_slots; s++) {
         for (size_t i = 0; i < n; i++) slot[s][i] = o->slot_init[s];

@@ -41,7 +41,7 @@ typedef struct {
     rws_optim_config defaults;
     /* Step t (counted from 1 for each group of parameters that is stepped together) on n elements. The vectors must not
      * overlap; slot[i] is read for i < n_slots only, and points at the same range as param. Cannot fail: the config
-     * passed rws_optim_config_check, and a NaN in grad goes into param unless lr is 0, so the caller looks before the
+     * passed rws__optim_config_check, and a NaN in grad goes into param unless lr is 0, so the caller looks before the
      * step. */
     void (*step)(const rws_optim_config *c, float lr, uint64_t t, size_t n, float *param, const float *grad,
                  float *const slot[2]);
@@ -53,18 +53,18 @@ extern const rws_optimiser *const rws_optimisers[];
 extern const rws_optimiser rws_optimiser_sgd, rws_optimiser_momentum, rws_optimiser_adam, rws_optimiser_rmsprop;
 
 /* The optimiser of that name, static; NULL if there is none. */
-const rws_optimiser *rws_optimiser_find(const char *name);
+const rws_optimiser *rws__optimiser_find(const char *name);
 
 /* RWS_OK, or RWS_BAD_INPUT with a message that names the first setting out of range. */
-rws_status rws_optim_config_check(const rws_optim_config *c, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__optim_config_check(const rws_optim_config *c, rws_error *err) __attribute__((warn_unused_result));
 
 /* Fills the first n elements of the optimiser's slots with what they hold before step 1. Cannot fail. */
-void rws_optimiser_reset(const rws_optimiser *o, size_t n, float *const slot[2]);
+void rws__optimiser_reset(const rws_optimiser *o, size_t n, float *const slot[2]);
 
 /* For the implementations: a decaying state becomes 0 instead of subnormal. Without this 0.9 * x rounds back to x a few
  * steps above zero, and a parameter whose gradient stays 0 (a pixel that is never inked) keeps its state subnormal for
  * the rest of the run, where arithmetic is twice as slow and worse. NaN stays NaN. */
-static inline float rws_optim_flush(float x)
+static inline float rws__optim_flush(float x)
 {
     return __builtin_fabsf(x) < FLT_MIN ? 0.0f : x;
 }

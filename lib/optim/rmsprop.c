@@ -21,8 +21,8 @@ static void step_rmsprop(const rws_optim_config *c, float lr, uint64_t t, size_t
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
         const float g = grad_[i] - l2 * p[i];
-        const float s_i = rws_optim_flush(rho * s[i] + a * (g * g));
-        const float mom_i = rws_optim_flush(decay * mom[i] + lr * g / __builtin_sqrtf(s_i + eps));
+        const float s_i = rws__optim_flush(rho * s[i] + a * (g * g));
+        const float mom_i = rws__optim_flush(decay * mom[i] + lr * g / __builtin_sqrtf(s_i + eps));
         s[i] = s_i;
         mom[i] = mom_i;
         p[i] = lr == 0 ? p[i] : p[i] + mom_i;

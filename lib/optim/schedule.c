@@ -145,7 +145,7 @@ static rws_status read_group(const char *text, const char **at, rws_schedule *s,
     return read_rates(text, at, &s->rates[g], more, err);
 }
 
-rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *err)
+rws_status rws__schedule_parse(const char *text, rws_schedule *out, rws_error *err)
 {
     rws_schedule s = {0};
     rws_rates    common;
@@ -166,7 +166,7 @@ rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *er
     return RWS_OK;
 }
 
-rws_status rws_schedule_cover(const rws_schedule *s, unsigned groups, const char *text, rws_error *err)
+rws_status rws__schedule_cover(const rws_schedule *s, unsigned groups, const char *text, rws_error *err)
 {
     for (int g = 0; g < RWS_GROUPS; g++) {
         if (!(groups >> g & 1) || s->groups >> g & 1) continue;
@@ -190,7 +190,7 @@ static float rate_at(const rws_rates *r, uint64_t iteration)
     return (float)rate;
 }
 
-float rws_schedule_at(const rws_schedule *s, rws_group group, uint64_t iteration)
+float rws__schedule_at(const rws_schedule *s, rws_group group, uint64_t iteration)
 {
     return rate_at(&s->rates[group], iteration);
 }
@@ -217,7 +217,7 @@ static bool rates_agree(const rws_rates *a, const rws_rates *b, uint64_t n)
     return agree;
 }
 
-bool rws_schedule_agree(const rws_schedule *a, const rws_schedule *b, uint64_t n)
+bool rws__schedule_agree(const rws_schedule *a, const rws_schedule *b, uint64_t n)
 {
     bool agree = true;
     for (int g = 0; g < RWS_GROUPS; g++)

@@ -53,18 +53,18 @@ typedef struct {
 
 /* Reads the text into *out, which owns no memory. RWS_BAD_INPUT with a message that quotes the text and says what is
  * wrong; *out is then as it was. */
-rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__schedule_parse(const char *text, rws_schedule *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* RWS_OK if every group in `groups` (bit g: group g has parameters) has rates, else RWS_BAD_INPUT with a message that
  * quotes the text and names the group. */
-rws_status rws_schedule_cover(const rws_schedule *s, unsigned groups, const char *text, rws_error *err)
+rws_status rws__schedule_cover(const rws_schedule *s, unsigned groups, const char *text, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The rate of a group for a step that `iteration` steps came before: the first is 0, and a change "400000:/3" holds
  * from the step after the 400000th. 0 for a group without rates. Cannot fail. */
-float rws_schedule_at(const rws_schedule *s, rws_group group, uint64_t iteration);
+float rws__schedule_at(const rws_schedule *s, rws_group group, uint64_t iteration);
 
 /* Whether every group that has rates in both schedules has the same rates for the first n steps. */
-bool rws_schedule_agree(const rws_schedule *a, const rws_schedule *b, uint64_t n);
+bool rws__schedule_agree(const rws_schedule *a, const rws_schedule *b, uint64_t n);
 
 #endif

@@ -32,7 +32,7 @@ static void step_momentum(const rws_optim_config *c, float lr, uint64_t t, size_
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
         const float g = grad_[i] - l2 * p[i];
-        const float mom_i = rws_optim_flush(decay * mom[i] + g);
+        const float mom_i = rws__optim_flush(decay * mom[i] + g);
         mom[i] = mom_i;
         p[i] = lr == 0 ? p[i] : p[i] + lr * mom_i;
     }

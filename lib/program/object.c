@@ -42,7 +42,7 @@ static bool take_sha256(const void *bytes, size_t size, char out[static RWS_FING
     return true;
 }
 
-rws_status rws_object_open(const char *path, rws_object *out, rws_error *err)
+rws_status rws__object_open(const char *path, rws_object *out, rws_error *err)
 {
     size_t size = 0;
     *out = (rws_object){.path = realpath(path, NULL), .fd = -1};
@@ -53,41 +53,41 @@ rws_status rws_object_open(const char *path, rws_object *out, rws_error *err)
     const bool  taken = bytes && take_sha256(bytes, size, out->fingerprint);
     if (bytes) munmap((void *)bytes, size);
     if (taken) return RWS_OK;
-    rws_object_close(out);
+    rws__object_close(out);
     if (bytes || why == ENOMEM) return rws_no_memory(err, "the fingerprint of a file");
-    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be read as a shared object: %s.", rws_quote(path).text,
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be read as a shared object: %s.", rws__quote(path).text,
                     strerror(why));
 }
 
-void rws_object_close(rws_object *o)
+void rws__object_close(rws_object *o)
 {
     if (o->path && o->fd >= 0) close(o->fd);
     free(o->path);
     *o = (rws_object){.fd = -1};
 }
 
-rws_status rws_fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
+rws_status rws__fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
 {
     rws_object o;
-    RWS_TRY(rws_object_open(path, &o, err));
+    RWS_TRY(rws__object_open(path, &o, err));
     memcpy(out, o.fingerprint, sizeof o.fingerprint);
-    rws_object_close(&o);
+    rws__object_close(&o);
     return RWS_OK;
 }
 
-bool rws_object_fits(const rws_object *o, const char *fingerprint)
+bool rws__object_fits(const rws_object *o, const char *fingerprint)
 {
     char   text[RWS_FINGERPRINT_SIZE];
     size_t size = 0;
     if (strncmp(fingerprint, "fnv1a:", 6) != 0) return strcmp(o->fingerprint, fingerprint) == 0;
     const void *bytes = map(o->fd, &size);
     if (!bytes) return false;
-    snprintf(text, sizeof text, "fnv1a:%016llx", (unsigned long long)rws_hash(RWS_HASH_BEGIN, bytes, size));
+    snprintf(text, sizeof text, "fnv1a:%016llx", (unsigned long long)rws__hash(RWS_HASH_BEGIN, bytes, size));
     munmap((void *)bytes, size);
     return strcmp(text, fingerprint) == 0;
 }
 
-bool rws_object_is_there(const rws_object *o)
+bool rws__object_is_there(const rws_object *o)
 {
     struct stat file, there;
     return fstat(o->fd, &file) == 0 && stat(o->path, &there) == 0 && file.st_ino == there.st_ino &&
@@ -100,15 +100,15 @@ bool rws_object_is_there(const rws_object *o)
 static char *folder_of_list(void)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (state && state[0] == '/') return rws_file_join(state, "rws");
-    return home && home[0] == '/' ? rws_file_join(home, ".local/state/rws") : NULL;
+    if (state && state[0] == '/') return rws__file_join(state, "rws");
+    return home && home[0] == '/' ? rws__file_join(home, ".local/state/rws") : NULL;
 }
 
 /* The text of the list, for the caller to free; NULL if there is none, or others may have written it. */
 static char *read_list(const char *folder)
 {
     struct stat about;
-    char       *path = rws_file_join(folder, "objects"), *text = NULL;
+    char       *path = rws__file_join(folder, "objects"), *text = NULL;
     const int   fd = path ? TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) : -1;
     const bool  own = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
                      !(about.st_mode & (S_IWGRP | S_IWOTH)) && about.st_size <= MAX_BYTES;
@@ -137,7 +137,7 @@ static bool has_line(const char *list, const char *line)
     return false;
 }
 
-bool rws_object_is_known(const rws_object *o)
+bool rws__object_is_known(const rws_object *o)
 {
     char      *folder = folder_of_list(), *list = folder ? read_list(folder) : NULL, *line = list ? line_of(o) : NULL;
     const bool known = line && has_line(list, line);
@@ -165,7 +165,7 @@ static bool write_lines(FILE *out, const char *line, const char *list)
 /* Through a temporary file, which mkstemp makes with the mode 0600. */
 static void write_list(const char *folder, const char *line, const char *list)
 {
-    char     *path = rws_file_join(folder, "objects"), *temporary = rws_file_join(folder, ".objects-XXXXXX");
+    char     *path = rws__file_join(folder, "objects"), *temporary = rws__file_join(folder, ".objects-XXXXXX");
     const int fd = path && temporary ? mkostemp(temporary, O_CLOEXEC) : -1;
     FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
     bool      good = out && write_lines(out, line, list);
@@ -176,10 +176,10 @@ static void write_list(const char *folder, const char *line, const char *list)
     free(path);
 }
 
-void rws_object_remember(const rws_object *o)
+void rws__object_remember(const rws_object *o)
 {
     char *folder = folder_of_list(), *line = folder ? line_of(o) : NULL, *list = line ? read_list(folder) : NULL;
-    if (line && !(list && has_line(list, line)) && rws_file_make_folder(folder, NULL) == RWS_OK)
+    if (line && !(list && has_line(list, line)) && rws__file_make_folder(folder, NULL) == RWS_OK)
         write_list(folder, line, list);
     free(folder);
     free(line);

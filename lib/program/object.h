@@ -22,24 +22,24 @@ typedef struct {
 /* Opens the file and takes its fingerprint. RWS_BAD_INPUT with a message that names the path, RWS_NO_MEMORY. After a
  * failure
  * *out is empty. */
-rws_status rws_object_open(const char *path, rws_object *out, rws_error *err) __attribute__((warn_unused_result));
-void       rws_object_close(rws_object *o); /* an empty one is allowed */
+rws_status rws__object_open(const char *path, rws_object *out, rws_error *err) __attribute__((warn_unused_result));
+void       rws__object_close(rws_object *o); /* an empty one is allowed */
 
 /* Whether a run's file has the fingerprint of this object: as SHA-256, or as FNV-1a, which versions before 0.10 wrote.
  * */
-bool rws_object_fits(const rws_object *o, const char *fingerprint);
+bool rws__object_fits(const rws_object *o, const char *fingerprint);
 
 /* Whether the path is still that of the file that was opened. */
-bool rws_object_is_there(const rws_object *o);
+bool rws__object_is_there(const rws_object *o);
 
 /* Whether the user's list has this path with this fingerprint. */
-bool rws_object_is_known(const rws_object *o);
+bool rws__object_is_known(const rws_object *o);
 
 /* Adds the object to the list, in place of what it had under this path. A failure leaves the list as it was. */
-void rws_object_remember(const rws_object *o);
+void rws__object_remember(const rws_object *o);
 
 /* The fingerprint of a file's bytes. */
-rws_status rws_fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
+rws_status rws__fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 
-rws_pass rws_program_pass(const rws_program *p, rws_mode mode, int n_data, int n_particles, const float *const *fields,
-                          rws_key key)
+rws_pass rws__program_pass(const rws_program *p, rws_mode mode, int n_data, int n_particles, const float *const *fields,
+                           rws_key key)
 {
     return (rws_pass){.context = (void *)&p->method,
                       .model = p->method.model,
@@ -18,22 +18,22 @@ rws_pass rws_program_pass(const rws_program *p, rws_mode mode, int n_data, int n
                       .key = key};
 }
 
-rws_pass rws_program_question(const rws_program *p, const float *const *fields, uint64_t seed, int first, int end)
+rws_pass rws__program_question(const rws_program *p, const float *const *fields, uint64_t seed, int first, int end)
 {
-    const rws_key key = rws_key_for(seed, p->iteration, RWS_KEY_TEST, RWS_TEST_QUESTION);
-    rws_pass      pass = rws_program_pass(p, RWS_WAKE, 1, end - first, fields, key);
+    const rws_key key = rws__key_for(seed, p->iteration, RWS_KEY_TEST, RWS_TEST_QUESTION);
+    rws_pass      pass = rws__program_pass(p, RWS_WAKE, 1, end - first, fields, key);
     pass.first_particle = (uint32_t)first;
     pass.reports = true;
     return pass;
 }
 
-int rws_program_at_once(const rws_program *p, int most)
+int rws__program_at_once(const rws_program *p, int most)
 {
     const int limit = p->model->defaults.at_once;
     return limit ? limit : most;
 }
 
-rws_status rws_choices_check(const rws_choice *list, int n, rws_error *err)
+rws_status rws__choices_check(const rws_choice *list, int n, rws_error *err)
 {
     if (n < 0 || (n && !list))
         return rws_fail(err, RWS_BAD_INPUT, "There are %d given choices, but no list of them.", n);

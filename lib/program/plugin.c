@@ -32,7 +32,7 @@ static const char *fault_of(const rws_setting *s, char out[static 128])
     if (s->min == 0 && s->max == 0) return NULL; /* text: the model knows */
     char        *end;
     const double x = g_ascii_strtod(s->value, &end);
-    snprintf(out, 128, "has the default %.40s, which is no %s from %g to %g", rws_quote_short(s->value).text,
+    snprintf(out, 128, "has the default %.40s, which is no %s from %g to %g", rws__quote_short(s->value).text,
              s->whole ? "whole number" : "number", s->min, s->max);
     if (!(s->min <= s->max)) snprintf(out, 128, "has %g as its least value and %g as its greatest", s->min, s->max);
     else if (end != s->value && !*end && x >= s->min && x <= s->max && (!s->whole || x == floor(x))) return NULL;
@@ -43,7 +43,7 @@ static rws_status check_settings(const rws_setting *list, const char *owner, rws
 {
     char text[128];
     for (int i = 0; list && list[i].name; i++) {
-        const rws_quoted name = rws_quote_short(list[i].name);
+        const rws_quoted name = rws__quote_short(list[i].name);
         const char      *fault = fault_of(&list[i], text);
         if (fault) return rws_fail(err, RWS_BAD_INPUT, "Setting \"%s\" of %s %s.", name.text, owner, fault);
         for (int k = 0; k < i; k++)
@@ -56,7 +56,7 @@ static rws_status check_settings(const rws_setting *list, const char *owner, rws
 static rws_status check_metrics(const rws_model *m, const char *owner, rws_error *err)
 {
     for (const rws_metric *at = m->metrics; at && at->name; at++) {
-        const rws_quoted name = rws_quote_short(at->name);
+        const rws_quoted name = rws__quote_short(at->name);
         const int        n = (at->measure != NULL) + (at->posterior != NULL) + (at->guide != NULL);
         if (n != 1)
             return rws_fail(err, RWS_BAD_INPUT,
@@ -69,16 +69,16 @@ static rws_status check_metrics(const rws_model *m, const char *owner, rws_error
     for (const rws_snapshot *at = m->snapshots; at && at->name; at++)
         if (!at->measure)
             return rws_fail(err, RWS_BAD_INPUT, "Snapshot \"%s\" of %s lacks the function measure.",
-                            rws_quote_short(at->name).text, owner);
+                            rws__quote_short(at->name).text, owner);
     return RWS_OK;
 }
 
-rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err)
+rws_status rws__model_check(const rws_model *m, const char *path, rws_error *err)
 {
     char        owner[RWS_MAX_QUOTED + 32];
     const char *lack = lack_of(m);
-    if (path) snprintf(owner, sizeof owner, "the model in \"%s\"", rws_quote_short(path).text);
-    else snprintf(owner, sizeof owner, "the model %s", m->name ? rws_quote_short(m->name).text : "at hand");
+    if (path) snprintf(owner, sizeof owner, "the model in \"%s\"", rws__quote_short(path).text);
+    else snprintf(owner, sizeof owner, "the model %s", m->name ? rws__quote_short(m->name).text : "at hand");
     if (lack) return rws_fail(err, RWS_BAD_INPUT, "T%s lacks %s.", owner + 1, lack);
     RWS_TRY(check_settings(m->settings, owner, err));
     return check_metrics(m, owner, err);
@@ -88,7 +88,7 @@ rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err)
 
 static rws_status check(const rws_model *model, const char *path, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
+    const rws_quoted file = rws__quote(path);
     if (!model)
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s\" has no symbol rws_user_model; it should define `const rws_model rws_user_model`.",
@@ -97,7 +97,7 @@ static rws_status check(const rws_model *model, const char *path, rws_error *err
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s\" was built for version %d of rws.h, and this program has %d; build it again.", file.text,
                         model->abi, RWS_ABI);
-    return rws_model_check(model, path, err);
+    return rws__model_check(model, path, err);
 }
 
 /* ---- whether the object may be loaded */
@@ -107,42 +107,42 @@ static rws_quoted shown(const char *fingerprint)
 {
     char text[32];
     snprintf(text, sizeof text, "%.23s", fingerprint ? fingerprint : "no fingerprint");
-    return rws_quote_short(text);
+    return rws__quote_short(text);
 }
 
 /* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path
  * in the store than in config.json until both are written; this matters only where nobody names the object. */
 static rws_status check_agreement(const char *named, const rws_recorded *r, rws_error *err)
 {
-    const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
-    const bool       is_path = rws_model_is_path(r->model);
+    const rws_quoted run = rws__quote_short(r->folder), model = rws__quote_short(r->model);
+    const bool       is_path = rws__model_is_path(r->model);
     const char      *other = r->store && strcmp(r->store, r->model) != 0 ? r->store : NULL;
-    if (named && is_path && other && rws_model_is_path(other)) other = NULL;
+    if (named && is_path && other && rws__model_is_path(other)) other = NULL;
     if (other)
         return rws_fail(
             err, RWS_BAD_INPUT,
             "The files of the run in \"%s\" disagree about its model: config.json has \"%s\", and the store "
             "has \"%s\".",
-            run.text, model.text, rws_quote_short(other).text);
+            run.text, model.text, rws__quote_short(other).text);
     if (r->checkpoint && strcmp(r->checkpoint, r->fingerprint ? r->fingerprint : "") != 0)
         return rws_fail(
             err, RWS_BAD_INPUT,
             "The files of the run in \"%s\" disagree about its model: config.json has %s, and the checkpoint "
             "has %s.",
             run.text, shown(r->fingerprint).text, shown(r->checkpoint[0] ? r->checkpoint : NULL).text);
-    if (!named || is_path == rws_model_is_path(named)) return RWS_OK;
+    if (!named || is_path == rws__model_is_path(named)) return RWS_OK;
     if (!is_path)
         return rws_fail(err, RWS_BAD_INPUT, "`model` is %.100s, but the run in \"%s\" has the built-in model %s.",
-                        rws_quote_short(named).text, run.text, model.text);
+                        rws__quote_short(named).text, run.text, model.text);
     return rws_fail(err, RWS_BAD_INPUT, "`model` takes the path of a shared object, such as ./%.100s, not \"%.100s\".",
-                    rws_quote_short(named).text, rws_quote_short(named).text);
+                    rws__quote_short(named).text, rws__quote_short(named).text);
 }
 
 /* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger
  * may have chosen, must not end the word that a user pastes into a shell. */
 static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_error *err)
 {
-    const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
+    const rws_quoted run = rws__quote_short(r->folder), model = rws__quote_short(r->model);
     return rws_fail(
         err, RWS_BAD_INPUT,
         "The run in \"%s\" was trained with the shared object \"%s\" (%s)%s; it is loaded only if you name it: "
@@ -154,12 +154,12 @@ static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_
 /* Whether the object may be loaded: the user has named it now or before, and it has the bytes that the run began with. */
 static rws_status check_object(const rws_config *c, const rws_recorded *r, const rws_object *o, rws_error *err)
 {
-    if (!c->model && !rws_object_is_known(o)) return refuse_unnamed(r, "", err);
-    if (!r || !r->fingerprint || c->changed || rws_object_fits(o, r->fingerprint)) return RWS_OK;
+    if (!c->model && !rws__object_is_known(o)) return refuse_unnamed(r, "", err);
+    if (!r || !r->fingerprint || c->changed || rws__object_fits(o, r->fingerprint)) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
                     "\"%s\" has changed since the run in \"%s\" began: it is %s, and the run has %s; `changed` "
                     "accepts it.",
-                    rws_quote_short(o->path).text, rws_quote_short(r->folder).text, shown(o->fingerprint).text,
+                    rws__quote_short(o->path).text, rws__quote_short(r->folder).text, shown(o->fingerprint).text,
                     shown(r->fingerprint).text);
 }
 
@@ -181,32 +181,32 @@ static rws_status link_in(loaded *l, const char *path, bool named, rws_error *er
     l->handle = dlopen(named ? l->object.path : by_file, RTLD_NOW | RTLD_LOCAL);
     if (!l->handle) {
         const char *why = dlerror();
-        return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be loaded: %s.", rws_quote(path).text,
-                        why ? rws_quote(why).text : "no reason is given");
+        return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be loaded: %s.", rws__quote(path).text,
+                        why ? rws__quote(why).text : "no reason is given");
     }
-    if (rws_object_is_there(&l->object) || !named) return RWS_OK;
+    if (rws__object_is_there(&l->object) || !named) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" was replaced while it was being loaded; try again.",
-                    rws_quote(path).text);
+                    rws__quote(path).text);
 }
 
 static void release(loaded *l)
 {
     if (l->handle) dlclose(l->handle);
-    rws_object_close(&l->object);
+    rws__object_close(&l->object);
     free(l);
 }
 
 static rws_status load(const rws_config *c, const rws_recorded *r, const char *path, loaded *l, const rws_model **model,
                        rws_error *err)
 {
-    const rws_status opened = rws_object_open(path, &l->object, err);
+    const rws_status opened = rws__object_open(path, &l->object, err);
     if (opened == RWS_BAD_INPUT && !c->model) return refuse_unnamed(r, ", which is not there", err);
     RWS_TRY(opened);
     RWS_TRY(check_object(c, r, &l->object, err));
     RWS_TRY(link_in(l, path, c->model, err));
     const rws_model *found = dlsym(l->handle, "rws_user_model");
     RWS_TRY(check(found, path, err));
-    if (c->model) rws_object_remember(&l->object);
+    if (c->model) rws__object_remember(&l->object);
     *model = found;
     return RWS_OK;
 }
@@ -230,7 +230,7 @@ static rws_status find(const char *wanted, const rws_model **model, rws_error *e
         *model = rws_models[i];
         return RWS_OK;
     }
-    const rws_quoted name = rws_quote_short(wanted);
+    const rws_quoted name = rws__quote_short(wanted);
     const size_t     n = strlen(wanted);
     const bool       is_file = n > 3 && strcmp(wanted + n - 3, ".so") == 0;
     return rws_fail(err, RWS_BAD_INPUT,
@@ -240,25 +240,25 @@ static rws_status find(const char *wanted, const rws_model **model, rws_error *e
                     name.text, name.text, is_file ? "" : ".so");
 }
 
-rws_status rws_model_load(const rws_config *config, const rws_recorded *r, const rws_model **model, void **library,
-                          rws_error *err)
+rws_status rws__model_load(const rws_config *config, const rws_recorded *r, const rws_model **model, void **library,
+                           rws_error *err)
 {
     const char *wanted = config->model ? config->model : r ? r->model : NULL;
     *model = NULL;
     *library = NULL;
     if (!wanted) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
     if (r) RWS_TRY(check_agreement(config->model, r, err));
-    return rws_model_is_path(wanted) ? load_path(config, r, wanted, model, library, err) : find(wanted, model, err);
+    return rws__model_is_path(wanted) ? load_path(config, r, wanted, model, library, err) : find(wanted, model, err);
 }
 
-void *rws_model_load_again(void *library)
+void *rws__model_load_again(void *library)
 {
     loaded *l = library;
     if (l) l->users++;
     return l;
 }
 
-void rws_model_unload(void *library)
+void rws__model_unload(void *library)
 {
     loaded *l = library;
     if (l && --l->users == 0) release(l);

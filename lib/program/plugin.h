@@ -3,7 +3,7 @@
  *     "gmm", "./mine.so" -> [plugin] -> rws_model -> trainer, rws list
  *
  * A shared object is code, so that it is loaded only if the user has named it: in this call, or before on this machine
- * (object.h). What the files of a run's folder say is only compared with it. rws_model_load alone decides.
+ * (object.h). What the files of a run's folder say is only compared with it. rws__model_load alone decides.
  */
 #ifndef RWS_PROGRAM_PLUGIN_H
 #define RWS_PROGRAM_PLUGIN_H
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Whether the text is the path of a shared object, and not the name of a built-in model: it has a slash. */
-static inline bool rws_model_is_path(const char *name_or_path)
+static inline bool rws__model_is_path(const char *name_or_path)
 {
     return strchr(name_or_path, '/') != NULL;
 }
@@ -24,7 +24,7 @@ extern const rws_model *const rws_models[];
 /* Whether the model has everything that a model must have (a name, setup, data, guide and model), and its tables of
  * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a message that names the model and the entry. `path`
  * is that of its shared object; NULL: it has none. */
-rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* What the files of a run's folder say about its model. The texts are the folder's; NULL: the file does not say. */
 typedef struct rws_recorded {
@@ -36,16 +36,16 @@ typedef struct rws_recorded {
 
 /* Finds the built-in model that config->model names, or loads the shared object at this path. Where config->model is NULL, the
  * one that `recorded` names is loaded if the user has named it before; NULL: there is no run yet. *library is NULL for a built-in model;
- * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a message that
+ * otherwise the caller passes it to rws__model_unload, and *model is valid until then. RWS_BAD_INPUT with a message that
  * names the model or the file, or says how to name it; *model and *library are then NULL, and nothing was loaded unless
  * the message says that the object itself is at fault. */
-rws_status rws_model_load(const rws_config *config, const rws_recorded *recorded, const rws_model **model,
-                          void **library, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__model_load(const rws_config *config, const rws_recorded *recorded, const rws_model **model,
+                           void **library, rws_error *err) __attribute__((warn_unused_result));
 
 /* Another reference to a library that is loaded, also if its file has changed since. The caller passes it to
- * rws_model_unload. NULL leads to NULL. */
-void *rws_model_load_again(void *library);
+ * rws__model_unload. NULL leads to NULL. */
+void *rws__model_load_again(void *library);
 
-void rws_model_unload(void *library); /* NULL is allowed */
+void rws__model_unload(void *library); /* NULL is allowed */
 
 #endif

@@ -8,11 +8,11 @@
 #include <limits.h>
 #include <string.h>
 
-void rws_program_release(rws_program *p)
+void rws__program_release(rws_program *p)
 {
     if (p->state && p->model->release) p->model->release(p->state);
-    rws_setup_release(&p->setup);
-    rws_model_unload(p->library);
+    rws__setup_release(&p->setup);
+    rws__model_unload(p->library);
 }
 
 /* ---- choosing */
@@ -45,7 +45,7 @@ rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error
 {
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration to be filled in (NULL).");
     void *library = NULL; /* stays open: the texts that are filled in may be its own */
-    if (!model) RWS_TRY(rws_model_load(config, NULL, &model, &library, err));
+    if (!model) RWS_TRY(rws__model_load(config, NULL, &model, &library, err));
     fill_defaults(config, &model->defaults);
     return RWS_OK;
 }
@@ -103,13 +103,13 @@ static rws_status copy_texts(rws_program *p, rws_error *err)
 static rws_status choose_model(rws_program *p, const rws_recorded *recorded, rws_error *err)
 {
     rws_config *c = &p->config;
-    if (!p->model) RWS_TRY(rws_model_load(c, recorded, &p->model, &p->library, err));
+    if (!p->model) RWS_TRY(rws__model_load(c, recorded, &p->model, &p->library, err));
     if (!c->model && p->library) c->model = recorded->model;
     if (p->model->abi != RWS_ABI)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The model at hand was built for version %d of rws.h, and this library has %d; build it again.",
                         p->model->abi, RWS_ABI);
-    RWS_TRY(rws_model_check(p->model, NULL, err));
+    RWS_TRY(rws__model_check(p->model, NULL, err));
     if (!c->model) c->model = p->model->name;
     RWS_TRY(check_range("The model's default at_once", p->model->defaults.at_once, 0, INT_MAX, err));
     RWS_TRY(check_range("The model's default pictures", p->model->defaults.pictures, 0, INT_MAX, err));
@@ -121,15 +121,15 @@ static rws_status choose_estimator(rws_program *p, rws_error *err)
 {
     const rws_config *c = &p->config;
     rws_name_list     names = {0};
-    p->method.estimator = rws_estimator_find(c->method);
+    p->method.estimator = rws__estimator_find(c->method);
     if (p->method.estimator) return check_config(c, p->method.estimator, err);
-    for (int i = 0; rws_estimators[i]; i++) rws_name_list_add(&names, rws_estimators[i]->name);
+    for (int i = 0; rws_estimators[i]; i++) rws__name_list_add(&names, rws_estimators[i]->name);
     return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; the methods are %s.",
-                    rws_quote_short(c->method).text, names.text);
+                    rws__quote_short(c->method).text, names.text);
 }
 
-rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
-                              const rws_model *model, rws_error *err)
+rws_status rws__program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
+                               const rws_model *model, rws_error *err)
 {
     *p = (rws_program){.model = model};
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration (NULL).");
@@ -146,43 +146,43 @@ static rws_status run_setups(rws_program *p, rws_error *err)
     p->setup.seed = p->config.seed;
     p->setup.model = p->model->name;
     p->setup.owner = p->model;
-    rws_random       random = rws_random_new(rws_key_for(p->config.seed, 0, RWS_KEY_INIT, 1), 0);
+    rws_random       random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, 1), 0);
     const rws_status status = RWS_CALL_MODEL(p->model, setup, err, &p->setup, &random, &p->state);
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     RWS_TRY(status);
-    RWS_TRY(rws_program_make_gradients(p, err));
-    RWS_TRY(rws_method_init(&p->method, p->method.estimator, p->model, p->state, &p->setup, err));
+    RWS_TRY(rws__program_make_gradients(p, err));
+    RWS_TRY(rws__method_init(&p->method, p->method.estimator, p->model, p->state, &p->setup, err));
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     if (p->setup.n_fields == 0)
         return rws_fail(err, RWS_BAD_INPUT, "Model %s declares no data (rws_setup_field).", p->model->name);
     return RWS_OK;
 }
 
-rws_status rws_program_set_up(rws_program *p, const char *const *more, int n, rws_error *err)
+rws_status rws__program_set_up(rws_program *p, const char *const *more, int n, rws_error *err)
 {
-    RWS_TRY(rws_program_make_settings(p, p->method.estimator, more, n, err));
+    RWS_TRY(rws__program_make_settings(p, p->method.estimator, more, n, err));
     RWS_TRY(run_setups(p, err));
     p->n_test = p->setup.n_test && p->setup.n_test < p->config.n_test ? p->setup.n_test : p->config.n_test;
-    return rws_params_pack(&p->setup.params) ? RWS_OK : rws_no_memory(err, "the parameters");
+    return rws__params_pack(&p->setup.params) ? RWS_OK : rws_no_memory(err, "the parameters");
 }
 
-void rws_program_changed(rws_program *p)
+void rws__program_changed(rws_program *p)
 {
-    rws_params_transpose(&p->setup.params, ~0u, p->setup.params.value, p->setup.params.transposed);
+    rws__params_transpose(&p->setup.params, ~0u, p->setup.params.value, p->setup.params.transposed);
 }
 
 /* ---- what trainers and posteriors make of it */
 
-rws_engine *rws_program_engine_new(const rws_program *p)
+rws_engine *rws__program_engine_new(const rws_program *p)
 {
-    rws_engine *e = rws_engine_new(&p->setup.params, p->setup.fields, p->setup.n_fields, &p->config.limits);
-    if (e) rws_engine_set_gradients(e, p->setup.gradients, p->setup.n_gradients);
-    if (e) rws_engine_host(e, p->model->host);
+    rws_engine *e = rws__engine_new(&p->setup.params, p->setup.fields, p->setup.n_fields, &p->config.limits);
+    if (e) rws__engine_set_gradients(e, p->setup.gradients, p->setup.n_gradients);
+    if (e) rws__engine_host(e, p->model->host);
     return e;
 }
 
-rws_status rws_program_make_test(const rws_program *p, int n, float *const *data, rws_error *err)
+rws_status rws__program_make_test(const rws_program *p, int n, float *const *data, rws_error *err)
 {
-    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
+    rws_random random = rws__random_new(rws__key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
     return RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TEST, 0, n, &random, data);
 }

@@ -23,59 +23,59 @@ typedef struct {
 } rws_program;
 
 /* Finds the model (NULL: the one that the configuration or, for a run that is opened, `recorded` names; see
- * rws_model_load) and checks the configuration, with all defaults filled in.
+ * rws__model_load) and checks the configuration, with all defaults filled in.
  * After a failure too, the caller releases the program. */
-rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
-                              const rws_model *model, rws_error *err);
+rws_status rws__program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
+                               const rws_model *model, rws_error *err);
 
 /* Runs the model's setup, then the estimator's, and lays the parameters out. `more` has n settings "name=value" that
- * count more than those of the configuration. After rws_program_choose; after a failure too, the caller releases the
+ * count more than those of the configuration. After rws__program_choose; after a failure too, the caller releases the
  * program. */
-rws_status rws_program_set_up(rws_program *p, const char *const *more, int n, rws_error *err);
+rws_status rws__program_set_up(rws_program *p, const char *const *more, int n, rws_error *err);
 
-void rws_program_release(rws_program *p); /* a zeroed program may be released too */
+void rws__program_release(rws_program *p); /* a zeroed program may be released too */
 
 /* To be called after numbers of parameters were written, before any engine runs. */
-void rws_program_changed(rws_program *p);
+void rws__program_changed(rws_program *p);
 
 /* An engine for the programs, with the limits of the configuration. NULL: no memory. */
-rws_engine *rws_program_engine_new(const rws_program *p);
+rws_engine *rws__program_engine_new(const rws_program *p);
 
 /* Writes the first n test data to data, by field: the numbers that every evaluation sees. */
-rws_status rws_program_make_test(const rws_program *p, int n, float *const *data, rws_error *err);
+rws_status rws__program_make_test(const rws_program *p, int n, float *const *data, rws_error *err);
 
 /* ---- pass.c */
 
 /* A pass of guide and model over n_data data, with n_particles each. */
-rws_pass rws_program_pass(const rws_program *p, rws_mode mode, int n_data, int n_particles, const float *const *fields,
-                          rws_key key);
+rws_pass rws__program_pass(const rws_program *p, rws_mode mode, int n_data, int n_particles, const float *const *fields,
+                           rws_key key);
 
 /* Particles first … end - 1 of one datum, with their reports: for questions. */
-rws_pass rws_program_question(const rws_program *p, const float *const *fields, uint64_t seed, int first, int end);
+rws_pass rws__program_question(const rws_program *p, const float *const *fields, uint64_t seed, int first, int end);
 
 /* Particles of a pass: as many as the model says (rws_defaults.at_once), or `most`. */
-int rws_program_at_once(const rws_program *p, int most);
+int rws__program_at_once(const rws_program *p, int most);
 
 /* ---- settings.c */
 
 /* Settings that runs of this model have besides the model's and the method's; NULL: none; ends with a NULL name. */
-const rws_setting *rws_run_settings(const rws_model *m);
+const rws_setting *rws__run_settings(const rws_model *m);
 /* Settings that a run of any model has only if the user gives them; ends with a NULL name. */
 extern const rws_setting rws_open_settings[];
 #define RWS_SITE_PREFIX "site." /* one of them is called site.NAME, for every site NAME of the programs */
 
 /* The model's and the method's settings with the values that they are given. */
-rws_status rws_program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more,
-                                     int n_more, rws_error *err);
+rws_status rws__program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more,
+                                      int n_more, rws_error *err);
 
 /* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one
  * says neither score nor reparameterised. */
-rws_status rws_program_make_gradients(rws_program *p, rws_error *err);
+rws_status rws__program_make_gradients(rws_program *p, rws_error *err);
 
 /* The file that the setting `given` names; NULL: none. */
-const char *rws_program_given_file(rws_program *p);
+const char *rws__program_given_file(rws_program *p);
 
 /* RWS_BAD_INPUT unless n choices are listed and each has a site, a value and a visit. */
-rws_status rws_choices_check(const rws_choice *list, int n, rws_error *err);
+rws_status rws__choices_check(const rws_choice *list, int n, rws_error *err);
 
 #endif

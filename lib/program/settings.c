@@ -17,7 +17,7 @@ static const rws_setting of_gradients[] = {
     {0},
 };
 
-const rws_setting *rws_run_settings(const rws_model *m)
+const rws_setting *rws__run_settings(const rws_model *m)
 {
     return m->defaults.grad_std ? of_gradients : NULL;
 }
@@ -88,7 +88,7 @@ static rws_given *add_open(rws_setup *s, const char *text, size_t length)
     return &s->given[s->n_given++];
 }
 
-const char *rws_program_given_file(rws_program *p)
+const char *rws__program_given_file(rws_program *p)
 {
     for (int i = 0; i < p->setup.n_given; i++)
         if (is_open(&p->setup.given[i], GIVEN))
@@ -96,7 +96,7 @@ const char *rws_program_given_file(rws_program *p)
     return NULL;
 }
 
-rws_status rws_program_make_gradients(rws_program *p, rws_error *err)
+rws_status rws__program_make_gradients(rws_program *p, rws_error *err)
 {
     rws_setup *s = &p->setup;
     for (int i = 0; i < s->n_given; i++) {
@@ -114,7 +114,7 @@ rws_status rws_program_make_gradients(rws_program *p, rws_error *err)
 static rws_status refuse_unknown(const rws_program *p, const rws_estimator *estimator, const char *text, size_t length,
                                  rws_error *err)
 {
-    const rws_quoted name = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    const rws_quoted name = rws__quote_part(text, length, RWS_QUOTED_SHORT);
     char             owners[128] = "";
     int              n_owners = 0;
     for (int k = 0; rws_estimators[k]; k++)
@@ -136,7 +136,7 @@ static rws_status give(rws_program *p, const rws_estimator *estimator, const cha
     const char  *equals = strchr(text, '=');
     const size_t length = equals ? (size_t)(equals - text) : 0;
     if (length == 0)
-        return rws_fail(err, RWS_BAD_INPUT, "`set` takes name=value, not \"%s\".", rws_quote_short(text).text);
+        return rws_fail(err, RWS_BAD_INPUT, "`set` takes name=value, not \"%s\".", rws__quote_short(text).text);
     rws_given *g = NULL;
     for (int k = 0; k < s->n_given; k++)
         if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
@@ -150,12 +150,12 @@ static rws_status give(rws_program *p, const rws_estimator *estimator, const cha
     return RWS_OK;
 }
 
-rws_status rws_program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more,
-                                     int n_more, rws_error *err)
+rws_status rws__program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more,
+                                      int n_more, rws_error *err)
 {
     const rws_config  *c = &p->config;
     rws_setup         *s = &p->setup;
-    const rws_setting *run = rws_run_settings(p->model);
+    const rws_setting *run = rws__run_settings(p->model);
     const int          n = count(p->model->settings) + count(estimator->settings) + count(run) + c->n_set + n_more + 1;
     s->given = rws_setup_alloc(s, (size_t)n * sizeof *s->given);
     if (!s->given) return rws_no_memory(err, "the settings");

@@ -43,11 +43,11 @@ static bool is_safetensors(const uint8_t *bytes, size_t size, const char *path)
 static rws_status choose_tensor(const rws_safetensors *st, const char *path, const char *name,
                                 const rws_tensor_in **out, rws_error *err)
 {
-    const size_t n = rws_safetensors_count(st);
+    const size_t n = rws__safetensors_count(st);
     if (!name && n != 1)
-        return rws_refuse(err, path, 0, "has %zu tensors, and the model does not say which it wants.", n);
-    *out = name ? rws_safetensors_find(st, name) : rws_safetensors_at(st, 0);
-    if (name && !*out) return rws_refuse(err, path, 0, "has no tensor \"%s\".", rws_quote_short(name).text);
+        return rws__refuse(err, path, 0, "has %zu tensors, and the model does not say which it wants.", n);
+    *out = name ? rws__safetensors_find(st, name) : rws__safetensors_at(st, 0);
+    if (name && !*out) return rws__refuse(err, path, 0, "has no tensor \"%s\".", rws__quote_short(name).text);
     return RWS_OK;
 }
 
@@ -61,15 +61,15 @@ static rws_status read_tensor(const uint8_t *bytes, size_t size, const char *pat
     _Static_assert(sizeof elements / sizeof *elements == RWS_DTYPE_COUNT, "an element for every dtype");
     rws_safetensors     *st;
     const rws_tensor_in *t = NULL;
-    RWS_TRY(rws_safetensors_parse(bytes ? (const void *)bytes : "", size, path, &st, err));
+    RWS_TRY(rws__safetensors_parse(bytes ? (const void *)bytes : "", size, path, &st, err));
     rws_status status = choose_tensor(st, path, o->tensor, &t, err);
     if (status == RWS_OK && (t->n_dims < 1 || t->n_dims > 2))
-        status = rws_refuse(err, path, 0, "has a tensor \"%s\" of %d dimensions; tensors of 1 or 2 are read.",
-                            rws_quote_short(t->name).text, t->n_dims);
+        status = rws__refuse(err, path, 0, "has a tensor \"%s\" of %d dimensions; tensors of 1 or 2 are read.",
+                             rws__quote_short(t->name).text, t->n_dims);
     if (status == RWS_OK)
-        status = rws_sheet_from_array(t->data, elements[t->dtype], t->shape[0], t->n_dims == 2 ? t->shape[1] : 1, path,
-                                      o->id, out, err);
-    rws_safetensors_close(st);
+        status = rws__sheet_from_array(t->data, elements[t->dtype], t->shape[0], t->n_dims == 2 ? t->shape[1] : 1, path,
+                                       o->id, out, err);
+    rws__safetensors_close(st);
     return status;
 }
 
@@ -77,12 +77,12 @@ static rws_status read_file(const char *path, const rws_table_options *o, rws_sh
 {
     const uint8_t *bytes;
     size_t         size;
-    RWS_TRY(rws_file_map(path, &bytes, &size, err));
+    RWS_TRY(rws__file_map(path, &bytes, &size, err));
     rws_status status;
-    if (rws_npy_is(bytes, size)) status = rws_npy_parse(bytes, size, path, o->id, out, err);
+    if (rws__npy_is(bytes, size)) status = rws__npy_parse(bytes, size, path, o->id, out, err);
     else if (is_safetensors(bytes, size, path)) status = read_tensor(bytes, size, path, o, out, err);
-    else status = rws_csv_parse(bytes, size, path, o->header, o->skip_missing, o->id, out, err);
-    rws_file_unmap(bytes, size);
+    else status = rws__csv_parse(bytes, size, path, o->header, o->skip_missing, o->id, out, err);
+    rws__file_unmap(bytes, size);
     return status;
 }
 
@@ -101,23 +101,23 @@ static rws_status read_table(rws_setup *s, const char *setting, const rws_table_
     for (int split = 0; split < 2 && status == RWS_OK; split++)
         if (given[split]) status = read_file(given[split], o, &sheet[split], err);
     if (status != RWS_OK) {
-        for (int split = 0; split < 2; split++) rws_sheet_release(&sheet[split]);
+        for (int split = 0; split < 2; split++) rws__sheet_release(&sheet[split]);
         return status;
     }
-    return rws_table_new(sheet, given, o, s->seed, out, err);
+    return rws__table_new(sheet, given, o, s->seed, out, err);
 }
 
 static void free_table(void *table)
 {
-    rws_table_free(table);
+    rws__table_free(table);
 }
 
 /* Has the setup keep the table, and returns it. After a failure, which is recorded, returns an empty table. */
 static rws_table *kept(rws_setup *s, rws_table *t, rws_status status, rws_error *err)
 {
     static rws_table nothing; /* what a failure returns; it stays empty, and the run never starts */
-    if (status == RWS_OK && !rws_setup_keep(s, t, free_table)) {
-        rws_table_free(t);
+    if (status == RWS_OK && !rws__setup_keep(s, t, free_table)) {
+        rws__table_free(t);
         status = rws_no_memory(err, "a table");
     }
     if (status == RWS_OK) return t;
@@ -147,11 +147,11 @@ rws_table *rws_setup_table_numbers(rws_setup *s, const char *name, const float *
     rws_status                     status = RWS_OK;
     for (int split = 0; split < 2 && status == RWS_OK; split++)
         if (n[split] || split == RWS_TRAIN)
-            status = rws_sheet_from_array(from[split], (rws_element){'f', sizeof(float)}, n[split],
-                                          columns > 0 ? (size_t)columns : 0, name, NULL, &sheet[split], &err);
-    if (status == RWS_OK) status = rws_table_new(sheet, path, options ? options : &defaults, s->seed, &t, &err);
+            status = rws__sheet_from_array(from[split], (rws_element){'f', sizeof(float)}, n[split],
+                                           columns > 0 ? (size_t)columns : 0, name, NULL, &sheet[split], &err);
+    if (status == RWS_OK) status = rws__table_new(sheet, path, options ? options : &defaults, s->seed, &t, &err);
     else
-        for (int split = 0; split < 2; split++) rws_sheet_release(&sheet[split]);
+        for (int split = 0; split < 2; split++) rws__sheet_release(&sheet[split]);
     return kept(s, t, status, &err);
 }
 
@@ -179,7 +179,7 @@ static int declare(rws_setup *s, rws_table *t, const char *name, const char *col
     int       dim = 1;
     if (!can_declare(s, t, name)) return 1;
     if (s->n_fields < RWS_FIELDS) {
-        const rws_status status = rws_table_add_field(t, s->n_fields, columns, field == rws_setup_label, &dim, &err);
+        const rws_status status = rws__table_add_field(t, s->n_fields, columns, field == rws_setup_label, &dim, &err);
         if (status != RWS_OK) {
             record(s, status, &err);
             return 1;
@@ -205,7 +205,7 @@ int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const c
     int       dim = 1;
     if (!can_declare(s, t, name)) return 1;
     if (s->n_fields < RWS_FIELDS) {
-        const rws_status status = rws_table_add_series(t, s->n_fields, columns, &most, &dim, &err);
+        const rws_status status = rws__table_add_series(t, s->n_fields, columns, &most, &dim, &err);
         if (status != RWS_OK) {
             record(s, status, &err);
             return 1;
@@ -218,7 +218,7 @@ int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const c
 void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name)
 {
     if (!can_declare(s, t, name)) return;
-    if (s->n_fields < RWS_FIELDS) rws_table_add_length(t, s->n_fields);
+    if (s->n_fields < RWS_FIELDS) rws__table_add_length(t, s->n_fields);
     rws_setup_field(s, name, 1);
 }
 
@@ -228,7 +228,7 @@ int rws_setup_table_row_series(rws_setup *s, rws_table *t, const char *name, con
     int       n = 1 + dim;
     if (!can_declare(s, t, name)) return 1;
     rws_status status = RWS_OK;
-    if (s->n_fields < RWS_FIELDS) status = rws_table_add_field(t, s->n_fields, columns, false, &n, &err);
+    if (s->n_fields < RWS_FIELDS) status = rws__table_add_field(t, s->n_fields, columns, false, &n, &err);
     if (status == RWS_OK && (dim < 1 || n < 1 + dim || (n - 1) % dim))
         status = rws_fail(&err, RWS_BAD_INPUT,
                           "Model %s: series \"%s\" has %d columns, which are not a length and items of %d numbers.",

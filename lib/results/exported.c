@@ -61,8 +61,8 @@ static number *evaluation(const reader *r, size_t i)
 static const char *text_of(reader *r, const rws_cell *cell)
 {
     if (cell->length == 0) return NULL;
-    char *text = rws_arena_try(&r->results->memory->arena, cell->length + 1);
-    if (text) rws_cell_copy(cell, text);
+    char *text = rws__arena_try(&r->results->memory->arena, cell->length + 1);
+    if (text) rws__cell_copy(cell, text);
     else r->results->memory->starved = true;
     return text;
 }
@@ -78,12 +78,12 @@ static bool is_named(const reader *r, int column, const char *name)
 static rws_status read_heading(reader *r)
 {
     rws_cells again = r->cells;
-    for (rws_cell c = {0}; !c.last; r->n_columns++) RWS_TRY(rws_cells_read(&again, r->n_columns + 1, &c));
-    r->names = rws_results_zeroed(r->results, (size_t)r->n_columns * sizeof *r->names);
-    r->row = rws_results_zeroed(r->results, (size_t)r->n_columns * sizeof *r->row);
+    for (rws_cell c = {0}; !c.last; r->n_columns++) RWS_TRY(rws__cells_read(&again, r->n_columns + 1, &c));
+    r->names = rws__results_zeroed(r->results, (size_t)r->n_columns * sizeof *r->names);
+    r->row = rws__results_zeroed(r->results, (size_t)r->n_columns * sizeof *r->row);
     if (!r->names || !r->row) return no_memory(r);
     for (int i = 0; i < r->n_columns; i++) {
-        RWS_TRY(rws_cells_read(&r->cells, i + 1, &r->row[i]));
+        RWS_TRY(rws__cells_read(&r->cells, i + 1, &r->row[i]));
         r->names[i] = text_of(r, &r->row[i]);
     }
     r->first_key = is_named(r, 1, "version") && is_named(r, 2, "failure") ? 3 : 1;
@@ -91,11 +91,11 @@ static rws_status read_heading(reader *r)
     while (r->at_iteration < r->n_columns && !is_named(r, r->at_iteration, "iteration")) r->at_iteration++;
     if (r->results->memory->starved) return no_memory(r);
     if (!is_named(r, 0, "run") || !is_named(r, r->at_iteration + 1, "seconds"))
-        return rws_refuse(r->cells.err, r->cells.name, 0,
-                          "is no export of runs: its columns are not run, …, iteration, seconds, …, as `rws export` "
-                          "writes them.");
+        return rws__refuse(r->cells.err, r->cells.name, 0,
+                           "is no export of runs: its columns are not run, …, iteration, seconds, …, as `rws export` "
+                           "writes them.");
     for (int i = 0; i < r->n_columns; i++)
-        if (!r->names[i]) return rws_refuse(r->cells.err, r->cells.name, 0, "has no name for column %d.", i + 1);
+        if (!r->names[i]) return rws__refuse(r->cells.err, r->cells.name, 0, "has no name for column %d.", i + 1);
     return RWS_OK;
 }
 
@@ -131,7 +131,7 @@ static rws_status end_run(reader *r)
     if (!r->run.length) return RWS_OK;
     rws_result   *run = &r->results->runs[r->results->n - 1];
     const number *last = evaluation(r, r->n - 1);
-    rws_history  *series = rws_results_zeroed(r->results, ((size_t)n_metrics(r) + 1) * sizeof *series);
+    rws_history  *series = rws__results_zeroed(r->results, ((size_t)n_metrics(r) + 1) * sizeof *series);
     if (!series) return no_memory(r);
     run->iteration = (uint64_t)last[0].value;
     run->seconds = isnan(last[1].value) ? 0 : last[1].value;
@@ -145,13 +145,13 @@ static rws_status end_run(reader *r)
 static rws_status begin_run(reader *r)
 {
     RWS_TRY(end_run(r));
-    rws_result     *run = rws_results_add(r->results);
-    rws_result_key *keys = rws_results_zeroed(r->results, (size_t)(r->at_iteration - r->first_key + 1) * sizeof *keys);
+    rws_result     *run = rws__results_add(r->results);
+    rws_result_key *keys = rws__results_zeroed(r->results, (size_t)(r->at_iteration - r->first_key + 1) * sizeof *keys);
     if (!run || !keys) return no_memory(r);
     r->n = 0;
     r->run = r->row[0];
     run->name = text_of(r, &r->run);
-    run->store = rws_results_text(r->results, r->cells.name);
+    run->store = rws__results_text(r->results, r->cells.name);
     if (r->first_key > 1) {
         run->version = text_of(r, &r->row[1]);
         run->failure = text_of(r, &r->row[2]);
@@ -160,7 +160,7 @@ static rws_status begin_run(reader *r)
     for (int i = r->first_key; i < r->at_iteration; i++)
         if (r->row[i].length) keys[run->n_keys++] = (rws_result_key){r->names[i], text_of(r, &r->row[i])};
     if (r->results->memory->starved) return no_memory(r);
-    rws_result_count_iterations(run);
+    rws__result_count_iterations(run);
     return RWS_OK;
 }
 
@@ -173,14 +173,14 @@ static rws_status read_row(reader *r)
     r->line = r->cells.line;
     for (bool last = false; !last; last = r->row[n++].last) {
         if (n == r->n_columns)
-            return rws_refuse(r->cells.err, r->cells.name, r->line, "it has more than the %d columns of the heading.",
-                              n);
-        RWS_TRY(rws_cells_read(&r->cells, n + 1, &r->row[n]));
+            return rws__refuse(r->cells.err, r->cells.name, r->line, "it has more than the %d columns of the heading.",
+                               n);
+        RWS_TRY(rws__cells_read(&r->cells, n + 1, &r->row[n]));
     }
     if (n < r->n_columns)
-        return rws_refuse(r->cells.err, r->cells.name, r->line, "it has %d column%s, and the heading has %d.", n,
-                          n == 1 ? "" : "s", r->n_columns);
-    if (r->row[0].length == 0) return rws_refuse(r->cells.err, r->cells.name, r->line, "it has no name of a run.");
+        return rws__refuse(r->cells.err, r->cells.name, r->line, "it has %d column%s, and the heading has %d.", n,
+                           n == 1 ? "" : "s", r->n_columns);
+    if (r->row[0].length == 0) return rws__refuse(r->cells.err, r->cells.name, r->line, "it has no name of a run.");
     return RWS_OK;
 }
 
@@ -191,9 +191,9 @@ static rws_status read_number(const reader *r, int column, number *out)
     char           *end = (char *)c->text;
     *out = (number){c->length ? g_ascii_strtod(c->text, &end) : NAN, c->length > 0};
     if (end == c->text + c->length) return RWS_OK;
-    return rws_refuse(r->cells.err, r->cells.name, r->line, "it has \"%s\" in column \"%s\", which is not a number.",
-                      rws_quote_part(c->text, c->length, RWS_QUOTED_SHORT).text,
-                      rws_quote_short(r->names[column]).text);
+    return rws__refuse(r->cells.err, r->cells.name, r->line, "it has \"%s\" in column \"%s\", which is not a number.",
+                       rws__quote_part(c->text, c->length, RWS_QUOTED_SHORT).text,
+                       rws__quote_short(r->names[column]).text);
 }
 
 /* Room for one more evaluation. */
@@ -222,7 +222,7 @@ static rws_status take_row(reader *r)
     RWS_TRY(read_number(r, r->at_iteration, &first));
     const double iteration = first.value;
     if (!(iteration >= 0 && iteration < 0x1p53 && iteration == rint(iteration)))
-        return rws_refuse(r->cells.err, r->cells.name, r->line, "its iteration is not a whole number.");
+        return rws__refuse(r->cells.err, r->cells.name, r->line, "its iteration is not a whole number.");
     if (!goes_on(r, iteration)) RWS_TRY(begin_run(r));
     if (!make_room(r)) return no_memory(r);
     number *e = evaluation(r, r->n++);
@@ -232,23 +232,23 @@ static rws_status take_row(reader *r)
 
 static rws_status read_rows(reader *r)
 {
-    if (rws_cells_find_line(&r->cells)) RWS_TRY(read_heading(r));
-    if (!r->n_columns) return rws_refuse(r->cells.err, r->cells.name, 0, "is empty.");
-    while (rws_cells_find_line(&r->cells)) {
+    if (rws__cells_find_line(&r->cells)) RWS_TRY(read_heading(r));
+    if (!r->n_columns) return rws__refuse(r->cells.err, r->cells.name, 0, "is empty.");
+    while (rws__cells_find_line(&r->cells)) {
         RWS_TRY(read_row(r));
         RWS_TRY(take_row(r));
     }
     return end_run(r);
 }
 
-rws_status rws_exported_read(rws_results *results, const char *path, rws_error *err)
+rws_status rws__exported_read(rws_results *results, const char *path, rws_error *err)
 {
     reader   r = {.results = results};
     uint8_t *bytes;
     size_t   size;
-    RWS_TRY(rws_file_read(path, MOST_BYTES, &bytes, &size, err));
+    RWS_TRY(rws__file_read(path, MOST_BYTES, &bytes, &size, err));
     bytes[size] = '\0'; /* there is room for it; it ends the number that the file may end with */
-    rws_status status = rws_cells_init(&r.cells, bytes, size, path, err);
+    rws_status status = rws__cells_init(&r.cells, bytes, size, path, err);
     if (status == RWS_OK) status = read_rows(&r);
     free(r.numbers);
     free(bytes);

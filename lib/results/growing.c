@@ -26,7 +26,7 @@ static void free_keys(rws_result *r)
     r->n_keys = 0;
 }
 
-void rws_growing_free_series(rws_growing *g)
+void rws__growing_free_series(rws_growing *g)
 {
     for (int i = 0; i < g->n_series; i++) {
         free(g->series[i].name);
@@ -42,10 +42,10 @@ void rws_growing_free_series(rws_growing *g)
     if (g->result) g->result->n_histories = 0;
 }
 
-void rws_growing_release(rws_growing *g)
+void rws__growing_release(rws_growing *g)
 {
-    rws_growing_free_series(g);
-    rws_shots_release(&g->shots);
+    rws__growing_free_series(g);
+    rws__shots_release(&g->shots);
     free((char *)g->config);
     if (!g->result) return;
     const char *const texts[] = {g->result->host, g->result->version, g->result->started, g->result->failure};
@@ -94,7 +94,7 @@ static bool add_point(rws_series *s, const rws_point *r)
     return true;
 }
 
-bool rws_growing_add(rws_growing *g, const rws_points *new)
+bool rws__growing_add(rws_growing *g, const rws_points *new)
 {
     int at = -1, i;
     for (i = 0; i < new->n; i++) {
@@ -111,9 +111,9 @@ bool rws_growing_add(rws_growing *g, const rws_points *new)
     return i == new->n;
 }
 
-void rws_growing_take_shots(rws_growing *g, rws_shots *shots)
+void rws__growing_take_shots(rws_growing *g, rws_shots *shots)
 {
-    rws_shots_release(&g->shots);
+    rws__shots_release(&g->shots);
     g->shots = *shots;
     *shots = (rws_shots){0};
     g->result->shots = g->shots.list;
@@ -137,7 +137,7 @@ static bool take_key(void *context, size_t most, const char *key, const char *va
     return copy.key && copy.value;
 }
 
-bool rws_growing_take_head(rws_growing *g, const rws_head *h)
+bool rws__growing_take_head(rws_growing *g, const rws_head *h)
 {
     rws_result *r = g->result;
     taking      t = {r, NULL};
@@ -149,7 +149,7 @@ bool rws_growing_take_head(rws_growing *g, const rws_head *h)
     r->iteration = h->iteration;
     r->seconds = h->seconds;
     free_keys(r);
-    good &= rws_keys_read(h->config, take_key, &t);
-    rws_result_count_iterations(r);
+    good &= rws__keys_read(h->config, take_key, &t);
+    rws__result_count_iterations(r);
     return good;
 }

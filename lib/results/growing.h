@@ -24,19 +24,19 @@ typedef struct {
     rws_shots    shots;
 } rws_growing;
 
-void rws_growing_release(rws_growing *g);
+void rws__growing_release(rws_growing *g);
 
 /* Forgets all curves. */
-void rws_growing_free_series(rws_growing *g);
+void rws__growing_free_series(rws_growing *g);
 
 /* Takes over configuration, counters and failure. False without memory. */
-bool rws_growing_take_head(rws_growing *g, const rws_head *h);
+bool rws__growing_take_head(rws_growing *g, const rws_head *h);
 
 /* Adds points at the ends of the curves. An iteration that was measured again replaces the points from there on. False
  * without memory: the rest is left out. */
-bool rws_growing_add(rws_growing *g, const rws_points *new);
+bool rws__growing_add(rws_growing *g, const rws_points *new);
 
 /* Takes over the snapshots in the place of those that were there. */
-void rws_growing_take_shots(rws_growing *g, rws_shots *shots);
+void rws__growing_take_shots(rws_growing *g, rws_shots *shots);
 
 #endif

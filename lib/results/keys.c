@@ -16,11 +16,11 @@ static const char *value_text(const json_t *value, char room[static 64])
     return room;
 }
 
-bool rws_keys_read(const char *config, rws_key_take *take, void *context)
+bool rws__keys_read(const char *config, rws_key_take *take, void *context)
 {
     json_error_t  why;
     bool          starved = false;
-    json_t       *document = config ? rws_json_load(config, strlen(config), 0, &why, &starved) : NULL;
+    json_t       *document = config ? rws__json_load(config, strlen(config), 0, &why, &starved) : NULL;
     json_t       *settings = json_object_get(document, "settings");
     json_t *const objects[] = {document, settings};
     const size_t  most = json_object_size(document) + json_object_size(settings);

@@ -15,6 +15,6 @@ typedef bool rws_key_take(void *context, size_t most, const char *key, const cha
 
 /* Calls `take` for the entries of the text of a config.json, then for its settings. Lists, objects, the format and the
  * version are left out. A text that is not JSON has no keys, and neither has NULL. False without memory. */
-bool rws_keys_read(const char *config, rws_key_take *take, void *context);
+bool rws__keys_read(const char *config, rws_key_take *take, void *context);
 
 #endif

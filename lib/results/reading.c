@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rws_make_room(void *list, int n, int *room, size_t size)
+bool rws__make_room(void *list, int n, int *room, size_t size)
 {
     void *at;
     if (n < *room) return true;
@@ -20,7 +20,7 @@ bool rws_make_room(void *list, int n, int *room, size_t size)
 
 /* ---- runs */
 
-void rws_head_release(rws_head *h)
+void rws__head_release(rws_head *h)
 {
     char *const texts[] = {h->name, h->config, h->host, h->version, h->started, h->failure};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
@@ -34,16 +34,16 @@ static bool copy_text(sqlite3_stmt *s, int column, char **out)
     return !text || *out;
 }
 
-int rws_heads_read(sqlite3 *db, const char *only, rws_heads *out)
+int rws__heads_read(sqlite3 *db, const char *only, rws_heads *out)
 {
     static const char sql[] = "SELECT run, config, host, version, started, sentence, iteration, seconds, early"
                               " FROM " RWS_STORE_ALL_RUNS " WHERE ?1 IS NULL OR run = ?1";
-    const int64_t     most = rws_store_size(db);
+    const int64_t     most = rws__store_size(db);
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        code = rws_make_room(&out->list, out->n, &out->room, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
+        code = rws__make_room(&out->list, out->n, &out->room, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
         if (!code && out->n > most) code = SQLITE_CORRUPT;
         if (code) break;
         rws_head *h = &out->list[out->n++];
@@ -65,7 +65,7 @@ static double number_at(sqlite3_stmt *s, int column)
     return sqlite3_column_type(s, column) == SQLITE_NULL ? NAN : sqlite3_column_double(s, column);
 }
 
-void rws_points_release(rws_points *p)
+void rws__points_release(rws_points *p)
 {
     for (int i = 0; i < p->n_names; i++) free(p->names[i]);
     free(p->names);
@@ -80,18 +80,18 @@ static int find_name(rws_points *p, const char *name, int guess)
     if (guess < p->n_names && strcmp(p->names[guess], name) == 0) return guess;
     for (int i = 0; i < p->n_names; i++)
         if (strcmp(p->names[i], name) == 0) return i;
-    if (!rws_make_room(&p->names, p->n_names, &p->room_names, sizeof *p->names)) return -1;
+    if (!rws__make_room(&p->names, p->n_names, &p->room_names, sizeof *p->names)) return -1;
     char *copy = strdup(name);
     if (copy) p->names[p->n_names++] = copy;
     return copy ? p->n_names - 1 : -1;
 }
 
 /* In the order of the primary key, so that SQLite need not sort. */
-int rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out)
+int rws__points_read(sqlite3 *db, const char *run, double from, rws_points *out)
 {
     static const char sql[] = "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 AND iteration >= ?2"
                               " ORDER BY run, iteration, name";
-    const int64_t     most = rws_store_size(db);
+    const int64_t     most = rws__store_size(db);
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), last = -1;
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
@@ -99,7 +99,7 @@ int rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out)
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(s, 0);
         last = find_name(out, name ? name : "", last + 1 < out->n_names ? last + 1 : 0);
-        const bool room = last >= 0 && rws_make_room(&out->list, out->n, &out->room, sizeof *out->list);
+        const bool room = last >= 0 && rws__make_room(&out->list, out->n, &out->room, sizeof *out->list);
         code = !room ? SQLITE_NOMEM : out->n > most ? SQLITE_CORRUPT : SQLITE_OK;
         if (room) out->list[out->n++] = (rws_point){last, number_at(s, 1), number_at(s, 2), number_at(s, 3)};
     }
@@ -107,7 +107,7 @@ int rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out)
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-int rws_shots_count(sqlite3 *db, const char *run, int *n)
+int rws__shots_count(sqlite3 *db, const char *run, int *n)
 {
     sqlite3_stmt *s = NULL;
     int           code = sqlite3_prepare_v2(db, "SELECT count(*) FROM snapshots WHERE run = ?1", -1, &s, NULL);
@@ -117,7 +117,7 @@ int rws_shots_count(sqlite3 *db, const char *run, int *n)
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-void rws_shots_release(rws_shots *s)
+void rws__shots_release(rws_shots *s)
 {
     for (int i = 0; i < s->n; i++) {
         for (int k = 0; k < s->list[i].n; k++) free((char *)s->list[i].labels[k]);
@@ -133,7 +133,7 @@ static bool add_shown(rws_shots *out, const char *name, uint64_t iteration, cons
 {
     rws_shot *now = out->n ? &out->list[out->n - 1] : NULL;
     if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
-        if (!rws_make_room(&out->list, out->n, &out->room, sizeof *out->list)) return false;
+        if (!rws__make_room(&out->list, out->n, &out->room, sizeof *out->list)) return false;
         now = &out->list[out->n];
         *now = (rws_shot){.name = strdup(name), .iteration = iteration};
         if (!now->name) return false;
@@ -141,19 +141,19 @@ static bool add_shown(rws_shots *out, const char *name, uint64_t iteration, cons
         out->room_now = 0;
     }
     int room = out->room_now;
-    if (!rws_make_room(&now->values, now->n, &room, sizeof *now->values)) return false;
-    if (!rws_make_room(&now->labels, now->n, &out->room_now, sizeof *now->labels)) return false;
+    if (!rws__make_room(&now->values, now->n, &room, sizeof *now->values)) return false;
+    if (!rws__make_room(&now->labels, now->n, &out->room_now, sizeof *now->labels)) return false;
     char *copy = label ? strdup(label) : NULL;
     ((double *)now->values)[now->n] = value;
     ((const char **)now->labels)[now->n++] = copy;
     return !label || copy;
 }
 
-int rws_shots_read(sqlite3 *db, const char *run, rws_shots *out)
+int rws__shots_read(sqlite3 *db, const char *run, rws_shots *out)
 {
     static const char sql[] = "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1"
                               " ORDER BY name, iteration, place";
-    const int64_t     most = rws_store_size(db);
+    const int64_t     most = rws__store_size(db);
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), n = 0;
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);

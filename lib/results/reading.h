@@ -46,19 +46,19 @@ typedef struct {
 } rws_shots;
 
 /* Makes room for one more item in a list that grows, whose pointer is at `list`. False without memory. */
-bool rws_make_room(void *list, int n, int *room, size_t size);
+bool rws__make_room(void *list, int n, int *room, size_t size);
 
 /* The runs of the store, or the one that is named. */
-int  rws_heads_read(sqlite3 *db, const char *only, rws_heads *out);
-void rws_head_release(rws_head *h);
+int  rws__heads_read(sqlite3 *db, const char *only, rws_heads *out);
+void rws__head_release(rws_head *h);
 
 /* The metrics of a run from an iteration on, in the order of iterations and names. */
-int  rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out);
-void rws_points_release(rws_points *p);
+int  rws__points_read(sqlite3 *db, const char *run, double from, rws_points *out);
+void rws__points_release(rws_points *p);
 
 /* How many numbers all snapshots of a run have; and the snapshots. */
-int  rws_shots_count(sqlite3 *db, const char *run, int *n);
-int  rws_shots_read(sqlite3 *db, const char *run, rws_shots *out);
-void rws_shots_release(rws_shots *s);
+int  rws__shots_count(sqlite3 *db, const char *run, int *n);
+int  rws__shots_read(sqlite3 *db, const char *run, rws_shots *out);
+void rws__shots_release(rws_shots *s);
 
 #endif

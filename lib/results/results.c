@@ -21,9 +21,9 @@
 void rws_results_free(rws_results *r)
 {
     if (!r) return;
-    for (int i = 0; r->memory && i < r->memory->n_growing; i++) rws_growing_release(&r->memory->growing[i]);
+    for (int i = 0; r->memory && i < r->memory->n_growing; i++) rws__growing_release(&r->memory->growing[i]);
     if (r->memory) free(r->memory->growing);
-    if (r->memory) rws_arena_free(&r->memory->arena);
+    if (r->memory) rws__arena_free(&r->memory->arena);
     free(r->memory);
     free(r->runs);
     free(r);
@@ -34,22 +34,22 @@ static rws_status no_memory(rws_error *err)
     return rws_no_memory(err, "the results of runs");
 }
 
-void *rws_results_zeroed(rws_results *r, size_t n)
+void *rws__results_zeroed(rws_results *r, size_t n)
 {
-    void *p = rws_arena_try(&r->memory->arena, n);
+    void *p = rws__arena_try(&r->memory->arena, n);
     return p ? memset(p, 0, n) : NULL;
 }
 
-char *rws_results_text(rws_results *r, const char *text)
+char *rws__results_text(rws_results *r, const char *text)
 {
     if (!text) return NULL;
     const size_t size = strlen(text) + 1;
-    char        *copy = rws_arena_try(&r->memory->arena, size);
+    char        *copy = rws__arena_try(&r->memory->arena, size);
     if (!copy) r->memory->starved = true;
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-rws_result *rws_results_add(rws_results *r)
+rws_result *rws__results_add(rws_results *r)
 {
     if (r->n == r->memory->capacity) {
         const int   capacity = 2 * r->memory->capacity + 64;
@@ -64,7 +64,7 @@ rws_result *rws_results_add(rws_results *r)
 
 /* ---- the configuration */
 
-void rws_result_count_iterations(rws_result *run)
+void rws__result_count_iterations(rws_result *run)
 {
     const char *iterations = rws_result_get(run, "iterations");
     run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
@@ -76,8 +76,8 @@ void rws_result_count_iterations(rws_result *run)
 static int complete(const char *store, rws_head *h, bool *gone)
 {
     rws_error  ignored;
-    char      *folder = h->early ? rws_store_folder(store, h->name) : NULL;
-    rws_status status = folder ? rws_store_folder_config(folder, &h->config, &ignored) : RWS_OK;
+    char      *folder = h->early ? rws__store_folder(store, h->name) : NULL;
+    rws_status status = folder ? rws__store_folder_config(folder, &h->config, &ignored) : RWS_OK;
     *gone = h->early && status == RWS_OK && !h->config;
     free(folder);
     return status == RWS_OK ? SQLITE_OK : SQLITE_NOMEM;
@@ -89,36 +89,36 @@ static int read_run(rws_results *r, sqlite3 *db, const char *store, const rws_he
     struct rws_results_memory *m = r->memory;
     rws_points                 points = {0};
     rws_shots                  shots = {0};
-    rws_result                *run = rws_results_add(r), *own = rws_results_zeroed(r, sizeof *own);
-    if (!run || !own || !rws_make_room(&m->growing, m->n_growing, &m->room_growing, sizeof *m->growing))
+    rws_result                *run = rws__results_add(r), *own = rws__results_zeroed(r, sizeof *own);
+    if (!run || !own || !rws__make_room(&m->growing, m->n_growing, &m->room_growing, sizeof *m->growing))
         return SQLITE_NOMEM;
     rws_growing *g = &m->growing[m->n_growing++];
     *g = (rws_growing){.result = own};
-    own->name = rws_results_text(r, h->name);
+    own->name = rws__results_text(r, h->name);
     own->store = store;
-    int code = own->name && rws_growing_take_head(g, h) ? SQLITE_OK : SQLITE_NOMEM;
-    if (!code) code = rws_points_read(db, h->name, -1, &points);
-    if (!code && !rws_growing_add(g, &points)) code = SQLITE_NOMEM;
-    if (!code) code = rws_shots_read(db, h->name, &shots);
-    if (!code) rws_growing_take_shots(g, &shots);
+    int code = own->name && rws__growing_take_head(g, h) ? SQLITE_OK : SQLITE_NOMEM;
+    if (!code) code = rws__points_read(db, h->name, -1, &points);
+    if (!code && !rws__growing_add(g, &points)) code = SQLITE_NOMEM;
+    if (!code) code = rws__shots_read(db, h->name, &shots);
+    if (!code) rws__growing_take_shots(g, &shots);
     *run = *own;
-    rws_shots_release(&shots);
-    rws_points_release(&points);
+    rws__shots_release(&shots);
+    rws__points_release(&points);
     return code;
 }
 
 /* Reads the runs of a store, or the run `only` if it is not NULL. */
 static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
 {
-    const char *store = rws_results_text(r, path);
+    const char *store = rws__results_text(r, path);
     rws_heads   list = {0};
-    int         code = store ? rws_heads_read(db, only, &list) : SQLITE_NOMEM;
+    int         code = store ? rws__heads_read(db, only, &list) : SQLITE_NOMEM;
     for (int i = 0; i < list.n && !code; i++) {
         bool gone;
         code = complete(path, &list.list[i], &gone);
         if (!code && !gone) code = read_run(r, db, store, &list.list[i]);
     }
-    for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
+    for (int i = 0; i < list.n; i++) rws__head_release(&list.list[i]);
     free(list.list);
     return code;
 }
@@ -127,15 +127,14 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
 static rws_status refuse_formatless(sqlite3 *db, const char *path, const char *only, rws_error *err)
 {
     sqlite3_stmt *s = NULL;
-    int           code =
-        sqlite3_prepare_v2(db, "SELECT version FROM runs WHERE ?1 IS NULL OR run = ?1", -1, &s, NULL);
+    int           code = sqlite3_prepare_v2(db, "SELECT version FROM runs WHERE ?1 IS NULL OR run = ?1", -1, &s, NULL);
     if (!code && only) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
     const char *version = !code && sqlite3_step(s) == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
     if (version)
         rws_fail(err, RWS_BAD_INPUT,
                  "\"%s\" lacks tables that stores have today: version %s of rws wrote it, and this is %s.",
-                 rws_quote(path).text, rws_quote_short(version).text, RWS_VERSION_STRING);
-    else rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws_quote(path).text);
+                 rws__quote(path).text, rws__quote_short(version).text, RWS_VERSION_STRING);
+    else rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws__quote(path).text);
     sqlite3_finalize(s);
     return RWS_BAD_INPUT;
 }
@@ -144,17 +143,17 @@ static rws_status refuse_formatless(sqlite3 *db, const char *path, const char *o
 static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
 {
     sqlite3 *db = NULL;
-    int      format = 0, code = rws_store_open(path, false, &db);
+    int      format = 0, code = rws__store_open(path, false, &db);
     if (!code) code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
-    if (!code) code = rws_store_check(db, &format);
+    if (!code) code = rws__store_check(db, &format);
     if (!code && format == 0) {
         const rws_status refused = refuse_formatless(db, path, only, err);
         sqlite3_close(db);
         return refused;
     }
-    if (!code && format > 1) code = rws_checksum_check(db, only);
+    if (!code && format > 1) code = rws__checksum_check(db, only);
     if (!code) code = read_runs(r, db, path, only);
-    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    const rws_status status = code ? rws__store_explain(db, path, "read", code, err) : RWS_OK;
     sqlite3_close(db);
     return status;
 }
@@ -174,11 +173,11 @@ static rws_status read_below(rws_results *r, const char *folder, bool *none, rws
     int             n_stores = 0;
     if (n < 0 && errno == ENOMEM) return no_memory(err);
     if (n < 0)
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot read the folder \"%s\": %s.", rws_quote(folder).text,
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot read the folder \"%s\": %s.", rws__quote(folder).text,
                         strerror(errno));
     for (int i = 0; i < n; i++) {
-        char *inner = list[i]->d_name[0] == '.' ? NULL : rws_file_join(folder, list[i]->d_name);
-        char *store = rws_file_join(inner, "metrics.sqlite");
+        char *inner = list[i]->d_name[0] == '.' ? NULL : rws__file_join(folder, list[i]->d_name);
+        char *store = rws__file_join(inner, "metrics.sqlite");
         if (status == RWS_OK && !store && list[i]->d_name[0] != '.') status = no_memory(err);
         if (status == RWS_OK && exists(store)) {
             n_stores++;
@@ -194,7 +193,7 @@ static rws_status read_below(rws_results *r, const char *folder, bool *none, rws
         return rws_fail(err, RWS_BAD_INPUT,
                         "There are no runs in \"%s\": neither it nor a folder in it has a "
                         "metrics.sqlite.",
-                        rws_quote(folder).text);
+                        rws__quote(folder).text);
     return status;
 }
 
@@ -206,11 +205,11 @@ static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_erro
     const bool inside = slash && slash[1];
     if (inside) {
         *slash = '\0';
-        store = rws_file_join(slash == real ? "/" : real, "metrics.sqlite");
+        store = rws__file_join(slash == real ? "/" : real, "metrics.sqlite");
     }
     if ((!real && errno == ENOMEM) || (inside && !store)) status = no_memory(err);
     else if (exists(store)) status = read_store(r, store, slash + 1, err);
-    else rws_fail(err, status, "The run in \"%s\" has no metrics.sqlite.", rws_quote(folder).text);
+    else rws_fail(err, status, "The run in \"%s\" has no metrics.sqlite.", rws__quote(folder).text);
     free(store);
     free(real);
     return status;
@@ -280,12 +279,12 @@ static rws_status read_path(rws_results *r, const char *path, bool *none, rws_er
     struct stat about;
     if (stat(path, &about) != 0) {
         *none = errno == ENOENT;
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws__quote(path).text, strerror(errno));
     }
     if (!S_ISDIR(about.st_mode) && is_exported(path))
-        return is_read(r, path) ? RWS_OK : rws_exported_read(r, path, err);
+        return is_read(r, path) ? RWS_OK : rws__exported_read(r, path, err);
     if (!S_ISDIR(about.st_mode)) return read_store(r, path, NULL, err);
-    char      *store = rws_file_join(path, "metrics.sqlite"), *config = rws_file_join(path, "config.json");
+    char      *store = rws__file_join(path, "metrics.sqlite"), *config = rws__file_join(path, "config.json");
     rws_status status;
     if (!store || !config) status = no_memory(err);
     else if (exists(store)) status = read_store(r, store, NULL, err);
@@ -306,16 +305,16 @@ static int by_name(const void *a, const void *b)
 /* Finds out which of the unfinished runs a process trains. */
 static void find_training(rws_results *r)
 {
-    rws_held held = rws_held_read();
+    rws_held held = rws__held_read();
     for (int i = 0; i < r->n; i++) {
         rws_result *run = &r->runs[i];
         struct stat store;
         if (strcmp(rws_result_state(run), "unfinished") != 0 || is_exported(run->store)) continue;
-        char *folder = rws_store_folder(run->store, run->name);
-        run->training = stat(run->store, &store) == 0 && rws_held_trains(&held, folder, run->host, store.st_mtime);
+        char *folder = rws__store_folder(run->store, run->name);
+        run->training = stat(run->store, &store) == 0 && rws__held_trains(&held, folder, run->host, store.st_mtime);
         free(folder);
     }
-    rws_held_free(&held);
+    rws__held_free(&held);
 }
 
 static rws_status read_paths(const char *const *paths, int n, rws_results **out, bool *none, rws_error *err)
@@ -347,7 +346,7 @@ rws_status rws_results_read(const char *const *paths, int n, rws_results **out, 
     return read_paths(paths, n, out, &none, err);
 }
 
-rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_error *err)
+rws_status rws__results_read_if_any(const char *folder, rws_results **out, rws_error *err)
 {
     bool             none = false;
     const rws_status status = read_paths(&folder, 1, out, &none, err);

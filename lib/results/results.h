@@ -20,23 +20,23 @@ struct rws_results_memory {
 };
 
 /* An empty run at the end of the list; NULL without memory. */
-rws_result *rws_results_add(rws_results *r);
+rws_result *rws__results_add(rws_results *r);
 
 /* n zeroed bytes; NULL without memory. */
-void *rws_results_zeroed(rws_results *r, size_t n);
+void *rws__results_zeroed(rws_results *r, size_t n);
 
 /* A copy of the text, or NULL for NULL. Without memory NULL, and `starved` is set. */
-char *rws_results_text(rws_results *r, const char *text);
+char *rws__results_text(rws_results *r, const char *text);
 
 /* Sets how many iterations the run wants, by its keys. */
-void rws_result_count_iterations(rws_result *run);
+void rws__result_count_iterations(rws_result *run);
 
 /* Adds the runs of a file that `rws export` wrote as CSV: they have no snapshots, no host and no start. Their store is the
  * file. RWS_BAD_INPUT with a sentence that names the file and the line, or RWS_NO_MEMORY. */
-rws_status rws_exported_read(rws_results *r, const char *path, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__exported_read(rws_results *r, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* Reads like rws_results_read, but no runs are no failure: *out is NULL if the folder does not exist or has no store yet. */
-rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_error *err)
+rws_status rws__results_read_if_any(const char *folder, rws_results **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 #endif

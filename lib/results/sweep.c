@@ -80,19 +80,19 @@ static bool is_count(const char *text, const char *end, uint64_t *out)
 static rws_status read_count(reader *r, const char *key, const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
     if (is_count(text, text + strlen(text), out) && *out >= least && *out <= most) return RWS_OK;
-    return rws_refuse(r->err, r->name, r->line, "%s is a whole number from %llu to %llu, not \"%s\".", key,
-                      (unsigned long long)least, (unsigned long long)most, rws_quote_short(text).text);
+    return rws__refuse(r->err, r->name, r->line, "%s is a whole number from %llu to %llu, not \"%s\".", key,
+                       (unsigned long long)least, (unsigned long long)most, rws__quote_short(text).text);
 }
 
 /* ---- lines. Each function takes the words after the key. */
 
 static rws_status read_methods(reader *r, block *b, char **words, int n)
 {
-    if (n > MAX_VALUES) return rws_refuse(r->err, r->name, r->line, "there are more than %d methods.", MAX_VALUES);
+    if (n > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d methods.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
-        if (!rws_estimator_find(words[i]))
-            return rws_refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
-                              rws_quote_short(words[i]).text);
+        if (!rws__estimator_find(words[i]))
+            return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
+                               rws__quote_short(words[i]).text);
         b->methods[b->n_methods++] = words[i];
     }
     return RWS_OK;
@@ -101,7 +101,7 @@ static rws_status read_methods(reader *r, block *b, char **words, int n)
 static rws_status read_particles(reader *r, block *b, char **words, int n)
 {
     if (n > MAX_VALUES)
-        return rws_refuse(r->err, r->name, r->line, "there are more than %d numbers of particles.", MAX_VALUES);
+        return rws__refuse(r->err, r->name, r->line, "there are more than %d numbers of particles.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
         uint64_t value;
         RWS_TRY(read_count(r, "particles", words[i], 1, RWS_MAX_PARTICLES, &value));
@@ -120,10 +120,10 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
         last = first;
         if (good && dash) good = is_count(dash + 1, end, &last) && last >= first;
         if (!good)
-            return rws_refuse(r->err, r->name, r->line, "seeds are numbers or ranges such as 1-10, not \"%s\".",
-                              rws_quote_short(words[i]).text);
+            return rws__refuse(r->err, r->name, r->line, "seeds are numbers or ranges such as 1-10, not \"%s\".",
+                               rws__quote_short(words[i]).text);
         if (last - first >= (uint64_t)(RWS_SWEEP_MAX_RUNS - b->n_seeds))
-            return rws_refuse(r->err, r->name, r->line, "there are more than %d seeds.", RWS_SWEEP_MAX_RUNS);
+            return rws__refuse(r->err, r->name, r->line, "there are more than %d seeds.", RWS_SWEEP_MAX_RUNS);
         for (uint64_t k = 0; k <= last - first; k++) {
             if (b->n_seeds == capacity) {
                 uint64_t *more = RWS_TRY_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
@@ -140,10 +140,10 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
 
 static rws_status read_set(reader *r, block *b, char **words, int n)
 {
-    if (n < 2) return rws_refuse(r->err, r->name, r->line, "set needs the name of a setting and one value or more.");
+    if (n < 2) return rws__refuse(r->err, r->name, r->line, "set needs the name of a setting and one value or more.");
     if (b->n_sets == MAX_SETS)
-        return rws_refuse(r->err, r->name, r->line, "a block can have %d lines with set.", MAX_SETS);
-    if (n - 1 > MAX_VALUES) return rws_refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
+        return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with set.", MAX_SETS);
+    if (n - 1 > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
     char    *dot = strncmp(words[0], RWS_SITE_PREFIX, strlen(RWS_SITE_PREFIX)) == 0 ? NULL : strchr(words[0], '.');
     *s = (setting){.name = words[0]};
@@ -151,17 +151,17 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         *dot = '\0';
         s->method = words[0];
         s->name = dot + 1;
-        if (!rws_estimator_find(s->method))
-            return rws_refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
-                              rws_quote_short(s->method).text);
+        if (!rws__estimator_find(s->method))
+            return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
+                               rws__quote_short(s->method).text);
     }
     if (!s->name[0] || strchr(s->name, '='))
-        return rws_refuse(r->err, r->name, r->line,
-                          "set takes a name and its values with blanks between: set start far.");
+        return rws__refuse(r->err, r->name, r->line,
+                           "set takes a name and its values with blanks between: set start far.");
     for (int i = 0; i + 1 < b->n_sets; i++) {
         const bool same = strcmp(b->sets[i].name, s->name) == 0;
         if (same && (!s->method || !b->sets[i].method || strcmp(s->method, b->sets[i].method) == 0))
-            return rws_refuse(r->err, r->name, r->line, "\"%s\" is set already.", rws_quote_short(s->name).text);
+            return rws__refuse(r->err, r->name, r->line, "\"%s\" is set already.", rws__quote_short(s->name).text);
     }
     for (int i = 1; i < n; i++) s->values[s->n++] = words[i];
     return RWS_OK;
@@ -171,7 +171,7 @@ static rws_status read_final(reader *r, block *b, char **words, int n)
 {
     uint64_t particles, data = 0;
     if (n > 2)
-        return rws_refuse(r->err, r->name, r->line, "final takes a number of particles and perhaps one of test data.");
+        return rws__refuse(r->err, r->name, r->line, "final takes a number of particles and perhaps one of test data.");
     RWS_TRY(read_count(r, "final", words[0], 1, RWS_MAX_PARTICLES, &particles));
     if (n == 2) RWS_TRY(read_count(r, "final", words[1], 1, 1000000, &data));
     b->final_particles = (int)particles;
@@ -214,12 +214,12 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     const char *name = keys[key].name;
     char       *at = (char *)&b->base + keys[key].at;
     uint64_t    count;
-    if (n == 0) return rws_refuse(r->err, r->name, r->line, "%s needs a value.", name);
+    if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", name);
     if (b->given >> key & 1 && !keys[key].repeated)
-        return rws_refuse(r->err, r->name, r->line, "%s is given already.", name);
+        return rws__refuse(r->err, r->name, r->line, "%s is given already.", name);
     b->given |= 1u << key;
     if (keys[key].kind == LIST) return keys[key].read(r, b, words, n);
-    if (n > 1) return rws_refuse(r->err, r->name, r->line, "%s takes one value.", name);
+    if (n > 1) return rws__refuse(r->err, r->name, r->line, "%s takes one value.", name);
     switch (keys[key].kind) {
     case INT:
         RWS_TRY(read_count(r, name, words[0], 1, keys[key].most, &count));
@@ -228,8 +228,8 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     case COUNT: return read_count(r, name, words[0], 1, keys[key].most, (uint64_t *)at);
     case REAL:
         if (is_number(words[0], 0, (double)keys[key].most, (double *)at)) return RWS_OK;
-        return rws_refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", name,
-                          (double)keys[key].most, rws_quote_short(words[0]).text);
+        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", name,
+                           (double)keys[key].most, rws__quote_short(words[0]).text);
     default: *(const char **)at = words[0]; return RWS_OK;
     }
 }
@@ -237,21 +237,21 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
 static rws_status read_line(reader *r, char **words, int n)
 {
     if (strcmp(words[0], "model") == 0) {
-        if (n != 2) return rws_refuse(r->err, r->name, r->line, "model takes one name.");
+        if (n != 2) return rws__refuse(r->err, r->name, r->line, "model takes one name.");
         if (r->n_blocks == MAX_BLOCKS)
-            return rws_refuse(r->err, r->name, r->line, "there are more than %d models.", MAX_BLOCKS);
+            return rws__refuse(r->err, r->name, r->line, "there are more than %d models.", MAX_BLOCKS);
         r->blocks[r->n_blocks++] = (block){.base.model = words[1], .line = r->line};
         return RWS_OK;
     }
     if (r->n_blocks == 0)
-        return rws_refuse(r->err, r->name, r->line, "the first line must say which model: model gmm.");
+        return rws__refuse(r->err, r->name, r->line, "the first line must say which model: model gmm.");
     for (int i = 0; i < N_KEYS; i++)
         if (strcmp(words[0], keys[i].name) == 0) return read_key(r, &r->blocks[r->n_blocks - 1], i, words + 1, n - 1);
     rws_name_list names = {0};
-    rws_name_list_add(&names, "model");
-    for (int i = 0; i < N_KEYS; i++) rws_name_list_add(&names, keys[i].name);
-    return rws_refuse(r->err, r->name, r->line, "there is no key \"%s\"; the keys are %s.",
-                      rws_quote_short(words[0]).text, names.text);
+    rws__name_list_add(&names, "model");
+    for (int i = 0; i < N_KEYS; i++) rws__name_list_add(&names, keys[i].name);
+    return rws__refuse(r->err, r->name, r->line, "there is no key \"%s\"; the keys are %s.",
+                       rws__quote_short(words[0]).text, names.text);
 }
 
 static bool is_blank(char c)
@@ -272,10 +272,10 @@ static rws_status split(reader *r, char **at, char *end, char **words, int *n)
             while (*at < end && **at != '\n') *(*at)++ = '\0';
             break;
         }
-        if (*n == MAX_WORDS) return rws_refuse(r->err, r->name, r->line, "there are more than %d words.", MAX_WORDS);
+        if (*n == MAX_WORDS) return rws__refuse(r->err, r->name, r->line, "there are more than %d words.", MAX_WORDS);
         for (words[(*n)++] = *at; *at < end && !is_blank(**at) && **at != '\n'; ++*at)
             if ((unsigned char)**at < 0x20 || **at == 0x7f)
-                return rws_refuse(r->err, r->name, r->line, "a control character is in it.");
+                return rws__refuse(r->err, r->name, r->line, "a control character is in it.");
     }
     if (*at < end) *(*at)++ = '\0';
     return RWS_OK;
@@ -322,7 +322,7 @@ static void append_model(char *name, const char *model)
 /* NULL without memory. */
 static char *keep(rws_sweep *s, const char *text)
 {
-    char *copy = rws_arena_try(&s->memory->arena, strlen(text) + 1);
+    char *copy = rws__arena_try(&s->memory->arena, strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
 }
 
@@ -335,7 +335,7 @@ static bool combine(rws_sweep *s, const block *b, const char *method, uint64_t *
         const setting *set = &b->sets[i];
         if (!method != !set->method || (method && strcmp(method, set->method) != 0)) continue;
         const char *value = set->values[*which % (uint64_t)set->n];
-        char       *text = rws_arena_try(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
+        char       *text = rws__arena_try(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
         if (!text) return false;
         *which /= (uint64_t)set->n;
         stpcpy(stpcpy(stpcpy(text, set->name), "="), value);
@@ -363,20 +363,20 @@ static rws_status check_block(reader *r, const block *b, uint64_t *total)
     static const int needed[] = {0, 1}; /* rows of `keys`: methods and particles */
     for (int i = 0; i < 2; i++)
         if (!(b->given >> needed[i] & 1))
-            return rws_refuse(r->err, r->name, b->line, "this model has no line with %s.", keys[needed[i]].name);
+            return rws__refuse(r->err, r->name, b->line, "this model has no line with %s.", keys[needed[i]].name);
     for (int i = 0; i < b->n_sets; i++) {
         bool used = !b->sets[i].method;
         for (int m = 0; m < b->n_methods && !used; m++) used = strcmp(b->methods[m], b->sets[i].method) == 0;
         if (!used)
-            return rws_refuse(r->err, r->name, b->line, "\"%s\" is set for %s, which is not among the methods.",
-                              rws_quote_short(b->sets[i].name).text, b->sets[i].method);
+            return rws__refuse(r->err, r->name, b->line, "\"%s\" is set for %s, which is not among the methods.",
+                               rws__quote_short(b->sets[i].name).text, b->sets[i].method);
     }
     for (int m = 0; m < b->n_methods; m++) {
         const uint64_t each = n_combinations(b, b->methods[m]);
         if (each > RWS_SWEEP_MAX_RUNS) *total = each;
         else *total += each * (uint64_t)b->n_particles * (uint64_t)b->n_seeds;
         if (*total > RWS_SWEEP_MAX_RUNS)
-            return rws_refuse(r->err, r->name, b->line, "there are more than %d runs.", RWS_SWEEP_MAX_RUNS);
+            return rws__refuse(r->err, r->name, b->line, "there are more than %d runs.", RWS_SWEEP_MAX_RUNS);
     }
     return RWS_OK;
 }
@@ -425,8 +425,8 @@ static rws_status check_names(reader *r)
     qsort(names, (size_t)s->n, sizeof *names, by_name);
     for (int i = 1; i < s->n; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            return rws_refuse(r->err, r->name, 0,
-                              "has two runs that would be called \"%.200s\": is a value there twice?", names[i]);
+            return rws__refuse(r->err, r->name, 0,
+                               "has two runs that would be called \"%.200s\": is a value there twice?", names[i]);
     return RWS_OK;
 }
 
@@ -449,7 +449,7 @@ static rws_status expand(reader *r)
     rws_sweep      *s = r->sweep;
     uint64_t        total = 0;
     int             most_seeds = 0;
-    if (r->n_blocks == 0) return rws_refuse(r->err, r->name, 0, "names no model.");
+    if (r->n_blocks == 0) return rws__refuse(r->err, r->name, 0, "names no model.");
     for (int i = 0; i < r->n_blocks; i++) {
         block *b = &r->blocks[i];
         if (b->n_seeds == 0) b->seeds = first_seed, b->n_seeds = 1;
@@ -469,7 +469,7 @@ static rws_status expand(reader *r)
 void rws_sweep_free(rws_sweep *s)
 {
     if (!s) return;
-    if (s->memory) rws_arena_free(&s->memory->arena);
+    if (s->memory) rws__arena_free(&s->memory->arena);
     free(s->memory);
     free(s);
 }
@@ -479,11 +479,11 @@ rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rw
     RWS_NEED(out, err);
     *out = NULL;
     RWS_NEED(text && name, err);
-    if (length > RWS_SWEEP_MAX_BYTES) return rws_refuse(err, name, 0, "is longer than %d bytes.", RWS_SWEEP_MAX_BYTES);
+    if (length > RWS_SWEEP_MAX_BYTES) return rws__refuse(err, name, 0, "is longer than %d bytes.", RWS_SWEEP_MAX_BYTES);
     rws_sweep *s = calloc(1, sizeof *s);
     if (s) s->memory = calloc(1, sizeof *s->memory);
     const bool memory = s && s->memory;
-    char      *copy = memory ? rws_arena_try(&s->memory->arena, length + 1) : NULL; /* split puts zeros into it */
+    char      *copy = memory ? rws__arena_try(&s->memory->arena, length + 1) : NULL; /* split puts zeros into it */
     block     *blocks = memory ? RWS_TRY_NEW(&s->memory->arena, block, MAX_BLOCKS) : NULL;
     reader     r = {.name = name, .sweep = s, .blocks = blocks, .err = err};
     rws_status status = copy && blocks ? RWS_OK : no_memory(err);
@@ -505,7 +505,7 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
     RWS_NEED(out, err);
     *out = NULL;
     RWS_NEED(path, err);
-    RWS_TRY(rws_file_read_text(path, "sweep", RWS_SWEEP_MAX_BYTES, &text, &length, err));
+    RWS_TRY(rws__file_read_text(path, "sweep", RWS_SWEEP_MAX_BYTES, &text, &length, err));
     const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
     return status;
@@ -518,7 +518,7 @@ char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness)
 {
     const rws_config *c = &run->config;
     rws_text          text;
-    FILE             *out = rws_text_open(&text);
+    FILE             *out = rws__text_open(&text);
     if (!out) return NULL;
     fprintf(out, "%s\n%s\n%s\n", c->model, c->method, c->optimiser ? c->optimiser : "");
     fprintf(out, "%d\n%d\n%d\n%d\n", c->particles, c->batch, c->shards, c->particle_shards);
@@ -528,7 +528,7 @@ char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness)
         fprintf(out, "%llu\n%llu\n%s\n%d\n", (unsigned long long)c->iterations, (unsigned long long)c->eval_every,
                 c->lr ? c->lr : "", run->final_test);
     for (int i = 0; i < c->n_set; i++) fprintf(out, "%s\n", c->set[i]);
-    return rws_text_end(&text);
+    return rws__text_end(&text);
 }
 
 /* The first run of the kind of run i. */
@@ -546,7 +546,7 @@ static rws_status check_run(rws_sweep *s, int i, char *const *kinds, bool object
 {
     const int k = first_of_kind(kinds, i);
     iterations[i] = k < i ? iterations[k] : s->runs[i].config.iterations;
-    if (k < i || (!objects && rws_model_is_path(s->runs[i].config.model))) return RWS_OK;
+    if (k < i || (!objects && rws__model_is_path(s->runs[i].config.model))) return RWS_OK;
     rws_trainer *t;
     RWS_TRY(rws_trainer_new(&s->runs[i].config, NULL, &t, err));
     iterations[i] = rws_trainer_config(t)->iterations;

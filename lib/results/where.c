@@ -51,7 +51,7 @@ static rws_status parse(const char *text, condition *out, rws_error *err)
     *out = (condition){.n_values = 1};
     if (!equals || equals == text)
         return rws_fail(err, RWS_BAD_INPUT, "A condition is key=value, such as method=ww, not \"%s\".",
-                        rws_quote(text).text);
+                        rws__quote(text).text);
     out->key = strdup(text);
     if (!out->key) return rws_no_memory(err, "a condition");
     out->values = out->key + (equals - text) + 1;
@@ -84,7 +84,7 @@ static rws_status check_states(const condition *c, rws_error *err)
                 err, RWS_BAD_INPUT,
                 "There is no state \"%s\"; the states are finished, failed and unfinished, which is training "
                 "or stopped.",
-                rws_quote(value).text);
+                rws__quote(value).text);
     return RWS_OK;
 }
 
@@ -96,7 +96,7 @@ static rws_status check(const condition *c, const rws_result *const *runs, int n
     for (int i = 0; i < n && !known; i++) known = rws_result_get(runs[i], c->key);
     if (known) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
-                    rws_quote(c->key).text);
+                    rws__quote(c->key).text);
 }
 
 /* ---- several */

@@ -42,7 +42,7 @@ static bool take_inventory(const rws_run_state *s, inventory *all)
         const rws_param *p = s->params->list[i];
         rws_tensor_out  *t = &all->tensors[all->n++];
         int              shape[RWS_PARAM_DIMS];
-        *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, rws_param_shape(p, shape), .data = p->value};
+        *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, rws__param_shape(p, shape), .data = p->value};
         for (int d = 0; d < t->n_dims; d++) t->shape[d] = (size_t)shape[d];
     }
     for (int i = 0; i < s->optimiser->n_slots; i++) {
@@ -90,7 +90,7 @@ static size_t n_elements(const rws_tensor_out *t)
  * else prevents it, only the newest one is kept. */
 static void keep_previous(const rws_folder *f)
 {
-    char *link_path = rws_file_join(f->path, ".rws-0000000000000000.tmp"); /* cleaned up like other temporary files */
+    char *link_path = rws__file_join(f->path, ".rws-0000000000000000.tmp"); /* cleaned up like other temporary files */
     if (!link_path) return;
     unlink(link_path);
     /* Renaming does nothing if both names are of the same file, so the link is removed also after a success. */
@@ -158,17 +158,17 @@ static rws_status describe(const char *path, const char *const values[static N_K
     }
     if (*out && json_object_size(*out) == N_KEYS) return RWS_OK;
     if (g_utf8_validate(values[MODEL], -1, NULL)) return rws_no_memory(err, "the metadata of a checkpoint");
-    return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.", rws_quote(path).text);
+    return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.", rws__quote(path).text);
 }
 
 /* Refuses a checkpoint without a key that its own version writes. */
 static rws_status check_keys(const rws_safetensors *st, const char *file, rws_error *err)
 {
-    const char *version = rws_safetensors_metadata(st, keys[VERSION].key);
+    const char *version = rws__safetensors_metadata(st, keys[VERSION].key);
     int         major = 0, minor = 1;
     if (version) sscanf(version, "%d.%d", &major, &minor);
     for (int i = 0; i < N_KEYS; i++)
-        if ((major > 0 || minor >= keys[i].since) && !rws_safetensors_metadata(st, keys[i].key))
+        if ((major > 0 || minor >= keys[i].since) && !rws__safetensors_metadata(st, keys[i].key))
             return rws_fail(err, RWS_BAD_INPUT,
                             "\"%s\" is damaged, or not a checkpoint of rws: its metadata has no \"%s\".", file,
                             keys[i].key);
@@ -183,19 +183,19 @@ static rws_status save(const rws_folder *f, const rws_run_state *s, const invent
         const rws_tensor_out *e = &all->tensors[i];
         if (i >= all->n_params && is_slot(e->name) && has_nan(e->data, n_elements(e)))
             return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: a number of \"%s\" has become NaN.",
-                            rws_quote(path).text, e->name);
+                            rws__quote(path).text, e->name);
         if (i >= all->n_params || all_finite(e->data, n_elements(e))) continue;
         return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
-                        rws_quote(path).text, rws_quote(all->tensors[i].name).text);
+                        rws__quote(path).text, rws__quote(all->tensors[i].name).text);
     }
     char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE];
-    rws_machine_build(build);
-    rws_machine_cpu(cpu);
+    rws__machine_build(build);
+    rws__machine_cpu(cpu);
     const rws_config *c = s->config;
     char              iterations[24], training[HASH_SIZE], test[HASH_SIZE];
     snprintf(iterations, sizeof iterations, "%llu", (unsigned long long)c->iterations);
-    const char       *object = rws_config_fingerprint_of(f->config.document);
-    char             *identity = rws_config_identity(f->config.document);
+    const char       *object = rws__config_fingerprint_of(f->config.document);
+    char             *identity = rws__config_identity(f->config.document);
     const char *const values[N_KEYS] = {[FORMAT] = CHECKPOINT_FORMAT,
                                         [MODEL] = s->model,
                                         [METHOD] = c->method,
@@ -214,15 +214,15 @@ static rws_status save(const rws_folder *f, const rws_run_state *s, const invent
     free(identity);
     RWS_TRY(described);
     keep_previous(f);
-    const rws_status status = rws_safetensors_write(path, all->tensors, all->n, metadata, err);
+    const rws_status status = rws__safetensors_write(path, all->tensors, all->n, metadata, err);
     json_decref(metadata);
     return status;
 }
 
-rws_status rws_folder_save(rws_folder *f, const rws_run_state *s, rws_error *err)
+rws_status rws__folder_save(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
     RWS_CHECK(isfinite(*s->seconds) && *s->seconds >= 0);
-    RWS_TRY(rws_folder_flush(f, err));
+    RWS_TRY(rws__folder_flush(f, err));
     inventory all;
     if (!take_inventory(s, &all)) return rws_no_memory(err, "the list of tensors of a checkpoint");
     const rws_status status = save(f, s, &all, err);
@@ -233,10 +233,10 @@ rws_status rws_folder_save(rws_folder *f, const rws_run_state *s, rws_error *err
 static rws_status check_metadata(const rws_safetensors *st, const char *file, const char *key, const char *needed,
                                  rws_error *err)
 {
-    const char *found = rws_safetensors_metadata(st, key);
+    const char *found = rws__safetensors_metadata(st, key);
     if (strcmp(found, needed) != 0) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has the %s \"%.60s\", but \"%.60s\" is needed.", file, key,
-                        rws_quote(found).text, rws_quote(needed).text);
+                        rws__quote(found).text, rws__quote(needed).text);
     }
     return RWS_OK;
 }
@@ -252,14 +252,14 @@ static bool is_listed(const inventory *all, const char *name)
 /* The configuration must be the one that the checkpoint was trained with; a checkpoint of an older version does not say. */
 static rws_status check_identity(const rws_folder *f, const rws_safetensors *st, rws_error *err)
 {
-    const char *identity = rws_safetensors_metadata(st, keys[IDENTITY].key);
+    const char *identity = rws__safetensors_metadata(st, keys[IDENTITY].key);
     char        key[RWS_KEY_SIZE];
     if (!identity) return RWS_OK;
-    RWS_TRY(rws_config_compare(f->config.document, identity, key, err));
+    RWS_TRY(rws__config_compare(f->config.document, identity, key, err));
     if (!key[0]) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
                     "\"%s\" has another \"%.60s\" than the run was trained with: undo the change, or begin a new run.",
-                    rws_quote(f->config_path).text, key);
+                    rws__quote(f->config_path).text, key);
 }
 
 /* The rates of a run that goes on must be those that it was trained with; from here on they may be others, and then that
@@ -267,28 +267,29 @@ static rws_status check_identity(const rws_folder *f, const rws_safetensors *st,
  * an older version says neither. */
 static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_error *err)
 {
-    const uint64_t iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
-    const char    *had = rws_safetensors_metadata(st, "lr"), *wanted = rws_safetensors_metadata(st, "iterations");
-    const char    *has = rws_config_lr(f->config.document);
-    const uint64_t n = rws_config_iterations(f->config.document);
+    const uint64_t iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
+    const char    *had = rws__safetensors_metadata(st, "lr"), *wanted = rws__safetensors_metadata(st, "iterations");
+    const char    *has = rws__config_lr(f->config.document);
+    const uint64_t n = rws__config_iterations(f->config.document);
     char           sentence[2 * RWS_MAX_QUOTED + 128];
     rws_schedule   old, new;
     if (had && has && strcmp(had, has) != 0) {
-        RWS_TRY(rws_schedule_parse(had, &old, err));
-        RWS_TRY(rws_schedule_parse(has, &new, err));
-        if (!rws_schedule_agree(&old, &new, iteration))
+        RWS_TRY(rws__schedule_parse(had, &old, err));
+        RWS_TRY(rws__schedule_parse(has, &new, err));
+        if (!rws__schedule_agree(&old, &new, iteration))
             return rws_fail(err, RWS_BAD_INPUT,
                             "\"%s\" has lr %s, but the run was trained with lr %s: undo the change; `lr` changes the "
                             "rates of iterations to come.",
-                            rws_quote_short(f->config_path).text, rws_quote_short(has).text, rws_quote_short(had).text);
-        snprintf(sentence, sizeof sentence, "From here on lr is %s, and no longer %s.", rws_quote_short(has).text,
-                 rws_quote_short(had).text);
-        rws_folder_remark(f, sentence);
+                            rws__quote_short(f->config_path).text, rws__quote_short(has).text,
+                            rws__quote_short(had).text);
+        snprintf(sentence, sizeof sentence, "From here on lr is %s, and no longer %s.", rws__quote_short(has).text,
+                 rws__quote_short(had).text);
+        rws__folder_remark(f, sentence);
     }
     if (wanted && strtoull(wanted, NULL, 10) != n) {
         snprintf(sentence, sizeof sentence, "\"%s\" asks for %llu iterations; it was %s at the last checkpoint.",
-                 rws_quote_short(f->config_path).text, (unsigned long long)n, rws_quote_short(wanted).text);
-        rws_folder_remark(f, sentence);
+                 rws__quote_short(f->config_path).text, (unsigned long long)n, rws__quote_short(wanted).text);
+        rws__folder_remark(f, sentence);
     }
     return RWS_OK;
 }
@@ -296,8 +297,8 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
 /* A group of parameters is stepped once in a phase at most. */
 static rws_status check_steps(const rws_safetensors *st, const char *file, rws_error *err)
 {
-    const uint64_t  iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
-    const uint64_t *steps = rws_safetensors_find(st, "optimiser.steps")->data;
+    const uint64_t  iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
+    const uint64_t *steps = rws__safetensors_find(st, "optimiser.steps")->data;
     for (int g = 0; g < RWS_GROUPS; g++) {
         if (steps[g] <= MOST_PHASES * iteration) continue;
         return rws_fail(err, RWS_BAD_INPUT,
@@ -312,7 +313,7 @@ static rws_status check_steps(const rws_safetensors *st, const char *file, rws_e
 static rws_status check_fit(const rws_safetensors *st, const char *path, const rws_run_state *s, const inventory *all,
                             const rws_tensor_in **found, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
+    const rws_quoted file = rws__quote(path);
     RWS_TRY(check_keys(st, file.text, err));
     RWS_TRY(check_metadata(st, file.text, "format", CHECKPOINT_FORMAT, err));
     RWS_TRY(check_metadata(st, file.text, "model", s->model, err));
@@ -320,13 +321,13 @@ static rws_status check_fit(const rws_safetensors *st, const char *path, const r
     RWS_TRY(check_metadata(st, file.text, "optimiser", s->optimiser->name, err));
     for (size_t i = 0; i < all->n; i++) {
         const rws_tensor_out *e = &all->tensors[i];
-        RWS_TRY(rws_safetensors_expect(st, e->name, e->dtype, e->n_dims, e->shape, &found[i], err));
+        RWS_TRY(rws__safetensors_expect(st, e->name, e->dtype, e->n_dims, e->shape, &found[i], err));
     }
-    for (size_t i = 0; i < rws_safetensors_count(st); i++) {
-        const char *name = rws_safetensors_at(st, i)->name;
+    for (size_t i = 0; i < rws__safetensors_count(st); i++) {
+        const char *name = rws__safetensors_at(st, i)->name;
         if (is_listed(all, name)) continue;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
-                        rws_quote(name).text);
+                        rws__quote(name).text);
     }
     return RWS_OK;
 }
@@ -335,12 +336,12 @@ static rws_status check_fit(const rws_safetensors *st, const char *path, const r
 static rws_status check_numbers(const rws_safetensors *st, const char *path, const inventory *all,
                                 const rws_tensor_in *const *found, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
+    const rws_quoted file = rws__quote(path);
     for (size_t i = 0; i < all->n; i++) {
         const char *name = all->tensors[i].name;
         if (i < all->n_params && !all_finite(found[i]->data, found[i]->n_elements)) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN or an infinite number in it.",
-                            file.text, rws_quote(name).text);
+                            file.text, rws__quote(name).text);
         }
         if (i >= all->n_params && is_slot(name) && has_nan(found[i]->data, found[i]->n_elements))
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN in it.", file.text, name);
@@ -356,7 +357,7 @@ static rws_status check_numbers(const rws_safetensors *st, const char *path, con
         }
     }
     RWS_TRY(check_steps(st, file.text, err));
-    return rws_safetensors_verify(st, err);
+    return rws__safetensors_verify(st, err);
 }
 
 /* The inventory says where the numbers are; it lists them as const for the writer's sake. */
@@ -365,21 +366,21 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
     for (size_t i = 0; i < all->n; i++)
         if (all->tensors[i].data)
             memcpy((void *)all->tensors[i].data, found[i]->data,
-                   found[i]->n_elements * rws_dtype_size(found[i]->dtype));
+                   found[i]->n_elements * rws__dtype_size(found[i]->dtype));
 }
 
 /* Appends to the message about a checkpoint that is refused how to continue from the one before it. */
 static void offer_previous(const rws_folder *f, rws_error *err)
 {
-    if (!rws_file_exists(f->previous_path)) return;
+    if (!rws__file_exists(f->previous_path)) return;
     char *folder = g_shell_quote(f->path);
     char *command = g_strdup_printf("cp %s/checkpoint.previous.safetensors %s/checkpoint.safetensors", folder, folder);
     const bool fits = strlen(err->text) + strlen(command) + 80 < sizeof err->text;
-    if (fits && strcmp(f->path, rws_quote(f->path).text) == 0) /* a terminal gets no control characters */
-        rws_error_append(err, " The checkpoint before it is kept: \"%s\" continues from there.", command);
+    if (fits && strcmp(f->path, rws__quote(f->path).text) == 0) /* a terminal gets no control characters */
+        rws__error_append(err, " The checkpoint before it is kept: \"%s\" continues from there.", command);
     else
-        rws_error_append(err,
-                         " To continue from the checkpoint before it, copy checkpoint.previous.safetensors over it.");
+        rws__error_append(err,
+                          " To continue from the checkpoint before it, copy checkpoint.previous.safetensors over it.");
     g_free(command);
     g_free(folder);
 }
@@ -388,8 +389,8 @@ static void offer_previous(const rws_folder *f, rws_error *err)
 static void remark_machine(rws_folder *f, const rws_safetensors *st)
 {
     char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE], sentence[512];
-    rws_machine_build(build);
-    rws_machine_cpu(cpu);
+    rws__machine_build(build);
+    rws__machine_cpu(cpu);
     const struct {
         const char *key, *what, *here;
     } parts[] = {
@@ -398,12 +399,12 @@ static void remark_machine(rws_folder *f, const rws_safetensors *st)
         {"cpu", "processor", cpu},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const char *had = rws_safetensors_metadata(st, parts[i].key);
+        const char *had = rws__safetensors_metadata(st, parts[i].key);
         if (!had || strcmp(had, parts[i].here) == 0) continue;
         snprintf(sentence, sizeof sentence,
                  "The checkpoint was written by another %s (%s) than this one (%s): the bits may differ from here on.",
-                 parts[i].what, rws_quote_short(had).text, parts[i].here);
-        rws_folder_remark(f, sentence);
+                 parts[i].what, rws__quote_short(had).text, parts[i].here);
+        rws__folder_remark(f, sentence);
     }
 }
 
@@ -417,8 +418,8 @@ static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safeten
     };
     for (int split = from; split <= RWS_TEST; split++) {
         char        here[HASH_SIZE];
-        const char *had = rws_safetensors_metadata(st, key[split]);
-        if (had && strcmp(had, hash_text(s, split, here)) != 0) rws_folder_remark(f, sentence[split]);
+        const char *had = rws__safetensors_metadata(st, key[split]);
+        if (had && strcmp(had, hash_text(s, split, here)) != 0) rws__folder_remark(f, sentence[split]);
     }
 }
 
@@ -426,8 +427,8 @@ static void remark_measures(rws_folder *f)
 {
     char sentence[RWS_MAX_QUOTED + 128];
     snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
-             rws_quote(f->store_path).text, rws_file_exists(f->store_path) ? "does not know the run" : "is missing");
-    rws_folder_remark(f, sentence);
+             rws__quote(f->store_path).text, rws__file_exists(f->store_path) ? "does not know the run" : "is missing");
+    rws__folder_remark(f, sentence);
 }
 
 /* Refuses a checkpoint that is damaged, or that is not one of this run at this point of its course. */
@@ -437,7 +438,7 @@ static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_saf
     rws_error  ignored;
     rws_status status = check_fit(st, f->checkpoint_path, s, all, found, err);
     bool       damaged = status == RWS_BAD_INPUT &&
-                   (rws_safetensors_verify(st, &ignored) != RWS_OK || check_keys(st, "", &ignored) != RWS_OK);
+                   (rws__safetensors_verify(st, &ignored) != RWS_OK || check_keys(st, "", &ignored) != RWS_OK);
     if (status == RWS_OK) {
         status = check_numbers(st, f->checkpoint_path, all, found, err);
         damaged = status == RWS_BAD_INPUT;
@@ -451,11 +452,11 @@ static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_saf
 /* Forgets what was measured after the checkpoint, and collects the remarks about it. */
 static rws_status go_back(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_error *err)
 {
-    const uint64_t iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
-    const double   seconds = *(const double *)rws_safetensors_find(st, "seconds")->data;
-    RWS_TRY(rws_folder_keep_name(f, err));
+    const uint64_t iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
+    const double   seconds = *(const double *)rws__safetensors_find(st, "seconds")->data;
+    RWS_TRY(rws__folder_keep_name(f, err));
     if (!f->has_measures && iteration > 0) remark_measures(f);
-    RWS_TRY(rws_store_forget(f->store_path, f->name, iteration, seconds, err));
+    RWS_TRY(rws__store_forget(f->store_path, f->name, iteration, seconds, err));
     remark_machine(f, st);
     remark_data(f, s, st, RWS_TRAIN);
     return RWS_OK;
@@ -466,7 +467,7 @@ static rws_status load(rws_folder *f, const rws_run_state *s, bool goes_on, rws_
     inventory             all;
     const rws_tensor_in **found = NULL;
     rws_safetensors      *st;
-    const rws_status      opened = rws_safetensors_open(f->checkpoint_path, &st, err);
+    const rws_status      opened = rws__safetensors_open(f->checkpoint_path, &st, err);
     if (opened == RWS_BAD_INPUT) offer_previous(f, err);
     RWS_TRY(opened);
     if (take_inventory(s, &all)) found = calloc(all.n, sizeof *found);
@@ -478,16 +479,16 @@ static rws_status load(rws_folder *f, const rws_run_state *s, bool goes_on, rws_
     if (status == RWS_OK) overwrite(&all, found);
     free(found);
     free(all.tensors);
-    rws_safetensors_close(st);
+    rws__safetensors_close(st);
     return status;
 }
 
-rws_status rws_folder_load(rws_folder *f, const rws_run_state *s, rws_error *err)
+rws_status rws__folder_load(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
     return load(f, s, true, err);
 }
 
-rws_status rws_folder_look(rws_folder *f, const rws_run_state *s, rws_error *err)
+rws_status rws__folder_look(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
     return load(f, s, false, err);
 }

@@ -24,7 +24,7 @@
  * and the sentence tells of the checkpoint before it.
  *
  * The metadata also has the version of the program, its build and the processor (machine.h), and the configuration that
- * makes the run what it is ("identity", see rws_config_identity), the rates and the number of iterations that it had
+ * makes the run what it is ("identity", see rws__config_identity), the rates and the number of iterations that it had
  * ("lr", "iterations"), and the fingerprint of its shared object ("model_fingerprint", "" if it has none).
  *
  * A parameter is [rows, cols], and [cols] if it is one row that is not a layer's weight: as PyTorch's state_dict has
@@ -44,74 +44,74 @@ typedef struct rws_folder rws_folder;
  * or the measures of one, is refused, untouched: the sentence tells of --resume. A run that ended before its first
  * checkpoint and its first measures, and that no process trains, is replaced. On failure *out is NULL; a folder that was
  * made stays, empty. */
-rws_status rws_folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
+rws_status rws__folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Reads config.json of a run's folder into *config; strings belong to the folder. config->model is NULL for
  * a shared object, which only the user can name. On failure *out is NULL and *config as it
  * was. */
-rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
+rws_status rws__folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* What the files of the folder say about the model. */
-const rws_recorded *rws_folder_recorded(const rws_folder *f);
+const rws_recorded *rws__folder_recorded(const rws_folder *f);
 
-void rws_folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
+void rws__folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
 
 /* To be called before a run goes on: no other process can train it until the folder is closed or this process ends.
  * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked, and
- * rws_folder_remarks says so. */
-rws_status rws_folder_lock(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
+ * rws__folder_remarks says so. */
+rws_status rws__folder_lock(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether some process is training the run in that folder. */
-bool rws_folder_is_busy(const char *path);
+bool rws__folder_is_busy(const char *path);
 
-/* Whether the folder has a checkpoint. True also if that cannot be told, so that rws_folder_load says why and nothing is
+/* Whether the folder has a checkpoint. True also if that cannot be told, so that rws__folder_load says why and nothing is
  * begun anew over it. */
-bool rws_folder_has_checkpoint(const rws_folder *f);
+bool rws__folder_has_checkpoint(const rws_folder *f);
 
-/* To be called instead of rws_folder_load for a run that has no checkpoint, and therefore goes on from the beginning:
+/* To be called instead of rws__folder_load for a run that has no checkpoint, and therefore goes on from the beginning:
  * forgets its measures and that its numbers broke. */
-rws_status rws_folder_restart(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__folder_restart(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
-/* What a user who goes on with the run should know, after rws_folder_load: whole sentences, "" for nothing. */
-const char *rws_folder_remarks(const rws_folder *f);
+/* What a user who goes on with the run should know, after rws__folder_load: whole sentences, "" for nothing. */
+const char *rws__folder_remarks(const rws_folder *f);
 
 /* Adds a sentence to the remarks: what a user who goes on with the run should know. */
-void rws_folder_remark(rws_folder *f, const char *sentence);
+void rws__folder_remark(rws_folder *f, const char *sentence);
 
 /* Writes the iterations, the rates and the path of the model into config.json, and into the store's copy of it. */
-rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
+rws_status rws__folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite or the optimiser's state has a NaN,
  * RWS_BAD_INPUT if the file cannot be written: the old checkpoint then stays. */
-rws_status rws_folder_save(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__folder_save(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
 /* Loads the checkpoint and forgets measures of later iterations. Everything is checked first: on failure the numbers and
- * the folder are as they were. The caller sees to copies of the parameters (rws_program_changed). */
-rws_status rws_folder_load(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
+ * the folder are as they were. The caller sees to copies of the parameters (rws__program_changed). */
+rws_status rws__folder_load(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
-/* As rws_folder_load, but forgets nothing: for a run that may still be training, or is read-only. */
-rws_status rws_folder_look(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
+/* As rws__folder_load, but forgets nothing: for a run that may still be training, or is read-only. */
+rws_status rws__folder_look(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
 /* Keeps an evaluation, with its snapshots if there are any (they may be NULL), for the next flush. */
-rws_status rws_folder_record(rws_folder *f, const rws_measures *m, const rws_snapshots *shown, rws_error *err)
+rws_status rws__folder_record(rws_folder *f, const rws_measures *m, const rws_snapshots *shown, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Whether the store lacks the evaluation of that iteration, the run's latest: training was stopped while it measured. */
-rws_status rws_folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)
+rws_status rws__folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Adds the evaluations that were kept to the store, in one transaction. On failure they are still kept. */
-rws_status rws_folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Flushes, and says in the store that the run's numbers broke after `iteration`, and how. */
-rws_status rws_folder_fail(rws_folder *f, uint64_t iteration, const char *sentence, rws_error *err)
+rws_status rws__folder_fail(rws_folder *f, uint64_t iteration, const char *sentence, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Adds metrics under names of their own to the run's last evaluation: for measures that are taken after training. */
-rws_status rws_folder_add(rws_folder *f, uint64_t iteration, double seconds, int n, const char *const *names,
-                          const double *values, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__folder_add(rws_folder *f, uint64_t iteration, double seconds, int n, const char *const *names,
+                           const double *values, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

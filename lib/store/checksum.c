@@ -11,7 +11,7 @@
 
 static void mix(uint64_t *hash, const void *bytes, size_t n)
 {
-    *hash = rws_hash(*hash, bytes, n);
+    *hash = rws__hash(*hash, bytes, n);
 }
 
 static void mix_value(uint64_t *hash, sqlite3_value *value)
@@ -53,7 +53,7 @@ static void return_sum(sqlite3_context *context)
     sqlite3_result_int64(context, sum ? (sqlite3_int64)*sum : 0);
 }
 
-int rws_checksum_prepare(sqlite3 *db)
+int rws__checksum_prepare(sqlite3 *db)
 {
     return sqlite3_create_function(db, "rws_checksum", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, NULL, add_row,
                                    return_sum);
@@ -112,7 +112,7 @@ static int look_up(sqlite3 *db, const char *run, sums *out, bool *known)
     return sqlite3_finalize(s);
 }
 
-int rws_checksum_seal(sqlite3 *db, const char *run, int64_t since)
+int rws__checksum_seal(sqlite3 *db, const char *run, int64_t since)
 {
     sums          had = {0}, now;
     bool          known = false;
@@ -167,7 +167,7 @@ static int find_strays(sqlite3 *db)
                         NULL, &n);
 }
 
-int rws_checksum_check_head(sqlite3 *db, const char *run)
+int rws__checksum_check_head(sqlite3 *db, const char *run)
 {
     sums      said;
     bool      known;
@@ -176,7 +176,7 @@ int rws_checksum_check_head(sqlite3 *db, const char *run)
     return known ? compare(db, run, &said, false) : find_strays(db);
 }
 
-int rws_checksum_check(sqlite3 *db, const char *run)
+int rws__checksum_check(sqlite3 *db, const char *run)
 {
     int       n;
     const int code =
@@ -184,7 +184,7 @@ int rws_checksum_check(sqlite3 *db, const char *run)
     return code || n ? code : find_strays(db);
 }
 
-int rws_checksum_blame(sqlite3 *db, char *first, size_t room, int *n)
+int rws__checksum_blame(sqlite3 *db, char *first, size_t room, int *n)
 {
     sqlite3_stmt *s;
     int           code = sqlite3_prepare_v2(db, "SELECT run, about, numbers FROM checksums ORDER BY run", -1, &s, NULL);
@@ -200,7 +200,7 @@ int rws_checksum_blame(sqlite3 *db, char *first, size_t room, int *n)
     return code && code != RWS_CHECKSUM_WRONG ? code : ended;
 }
 
-int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits)
+int rws__checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits)
 {
     sums     said, now;
     uint64_t last = 0;

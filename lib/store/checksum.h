@@ -23,16 +23,16 @@
 #define RWS_CHECKSUM_WRONG (SQLITE_CORRUPT | 0xff << 8)
 
 /* Gives the connection the SQL function that the others need. */
-int rws_checksum_prepare(sqlite3 *db);
+int rws__checksum_prepare(sqlite3 *db);
 
 /* RWS_CHECKSUM_WRONG if rows of the run, or of any run if that is NULL, are not those that were written. */
-int rws_checksum_check(sqlite3 *db, const char *run);
+int rws__checksum_check(sqlite3 *db, const char *run);
 
 /* How many runs have rows that are not those that were written, and the name of the first of them, cut off at `room` bytes. */
-int rws_checksum_blame(sqlite3 *db, char *first, size_t room, int *n);
+int rws__checksum_blame(sqlite3 *db, char *first, size_t room, int *n);
 
 /* The same of the run's rows in `runs` and `failures` alone, in constant time. */
-int rws_checksum_check_head(sqlite3 *db, const char *run);
+int rws__checksum_check_head(sqlite3 *db, const char *run);
 
 /* Rows that a reader has checked: those of `metrics` and `snapshots` up to an iteration, and their sum. */
 typedef struct {
@@ -44,10 +44,10 @@ typedef struct {
  * A run without sums does not fit if there are sums of a run that the store does not have: its name has changed.
  * All rows are read if those that are new do not account for the sum. *fits is false if rows are not those that were
  * written; *seen is then as before the first check. */
-int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits);
+int rws__checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits);
 
 /* Sets the sums of a run, in the transaction that has changed its rows. Rows of `metrics` and `snapshots` up to the
  * iteration `since` are as they were before; -1: any may have changed. */
-int rws_checksum_seal(sqlite3 *db, const char *run, int64_t since);
+int rws__checksum_seal(sqlite3 *db, const char *run, int64_t since);
 
 #endif

@@ -58,7 +58,7 @@ static const struct {
 
 enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
 
-void rws_config_release(rws_config_json *j)
+void rws__config_release(rws_config_json *j)
 {
     json_decref(j->document);
     free(j->set);
@@ -90,7 +90,7 @@ static rws_status put_text(json_t *object, const char *key, const char *text, rw
     if (json_object_set_new(object, key, json_string(text)) == 0) return RWS_OK;
     if (is_utf8(key) && is_utf8(text)) return rws_no_memory(err, "config.json");
     return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be written to config.json: it is not UTF-8.",
-                    rws_quote(key).text);
+                    rws__quote(key).text);
 }
 
 /* The value is taken over; NULL stands for failed memory. */
@@ -124,11 +124,11 @@ static rws_status put(json_t *document, const rws_config *config, int field, rws
 static rws_status find_model(const char *model, char **path, rws_error *err)
 {
     *path = NULL;
-    if (!rws_model_is_path(model)) return RWS_OK;
+    if (!rws__model_is_path(model)) return RWS_OK;
     *path = realpath(model, NULL);
     if (*path) return RWS_OK;
     if (errno == ENOMEM) return rws_no_memory(err, "the path of the model");
-    return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be found: %s.", rws_quote(model).text,
+    return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be found: %s.", rws__quote(model).text,
                     strerror(errno));
 }
 
@@ -147,7 +147,7 @@ static bool is_text_of(const json_t *document, const char *key, const char *text
     return strcmp(json_string_value(json_object_get(document, key)), text) == 0;
 }
 
-rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
+rws_status rws__config_amend(json_t *document, const rws_config *config, rws_error *err)
 {
     if (config->model && !is_text_of(document, "model", config->model))
         RWS_TRY(amend_model(document, config->model, err));
@@ -175,15 +175,15 @@ static rws_status describe(json_t *document, const rws_config *config, const rws
     for (int i = 0; i < N_FIELDS; i++)
         if (strcmp(fields[i].key, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
             RWS_TRY(put(document, config, i, err));
-    if (rws_model_is_path(config->model)) {
-        RWS_TRY(rws_fingerprint(config->model, fingerprint, err));
+    if (rws__model_is_path(config->model)) {
+        RWS_TRY(rws__fingerprint(config->model, fingerprint, err));
         RWS_TRY(put_text(document, FINGERPRINT, fingerprint, err));
     }
     return describe_settings(document, settings, n_settings, err);
 }
 
-rws_status rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
-                               rws_error *err)
+rws_status rws__config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
+                                rws_error *err)
 {
     rws_config absolute = *config;
     char      *path;
@@ -198,23 +198,23 @@ rws_status rws_config_describe(const rws_config *config, const rws_given *settin
     return status;
 }
 
-const char *rws_config_fingerprint_of(const json_t *document)
+const char *rws__config_fingerprint_of(const json_t *document)
 {
     return json_string_value(json_object_get(document, FINGERPRINT));
 }
 
-char *rws_config_model_in(const char *text)
+char *rws__config_model_in(const char *text)
 {
     json_error_t why;
     bool         starved;
-    json_t      *document = rws_json_load(text, strlen(text), 0, &why, &starved);
+    json_t      *document = rws__json_load(text, strlen(text), 0, &why, &starved);
     const char  *model = json_string_value(json_object_get(document, "model"));
     char        *copy = model ? strdup(model) : NULL;
     json_decref(document);
     return copy;
 }
 
-const char *rws_config_lr(const json_t *document)
+const char *rws__config_lr(const json_t *document)
 {
     return json_string_value(json_object_get(document, "lr"));
 }
@@ -233,9 +233,9 @@ static char *dump(const json_t *document, size_t flags)
     return text;
 }
 
-char *rws_config_text(const json_t *document)
+char *rws__config_text(const json_t *document)
 {
-    json_t *copy = rws_json_copy(document); /* a shallow copy, which leaves the document as it is */
+    json_t *copy = rws__json_copy(document); /* a shallow copy, which leaves the document as it is */
     if (copy) json_object_del(copy, FINGERPRINT);
     char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
     json_decref(copy);
@@ -252,9 +252,9 @@ static bool may_change(const char *key)
     return false;
 }
 
-char *rws_config_identity(const json_t *document)
+char *rws__config_identity(const json_t *document)
 {
-    json_t *copy = rws_json_copy(document); /* shallow */
+    json_t *copy = rws__json_copy(document); /* shallow */
     if (!copy) return NULL;
     const char *key;
     json_t     *value;
@@ -285,25 +285,25 @@ static const char *first_difference(json_t *a, json_t *b)
     return NULL;
 }
 
-rws_status rws_config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
+rws_status rws__config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
 {
     json_error_t why;
     bool         starved;
     key[0] = '\0';
-    json_t *other = rws_json_load(text, strlen(text), 0, &why, &starved);
+    json_t *other = rws__json_load(text, strlen(text), 0, &why, &starved);
     if (starved) return rws_no_memory(err, "config.json");
     const char *differs = json_is_object(other) ? first_difference((json_t *)document, other) : "format";
-    if (differs) snprintf(key, RWS_KEY_SIZE, "%s", rws_quote_short(differs).text);
+    if (differs) snprintf(key, RWS_KEY_SIZE, "%s", rws__quote_short(differs).text);
     json_decref(other);
     return RWS_OK;
 }
 
-rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
+rws_status rws__config_write(const char *path, const json_t *document, rws_error *err)
 {
     char *text = dump(document, JSON_INDENT(4));
     if (!text) return rws_no_memory(err, "config.json");
     const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
-    const rws_status status = rws_file_replace(path, parts, 2, err);
+    const rws_status status = rws__file_replace(path, parts, 2, err);
     free(text);
     return status;
 }
@@ -323,7 +323,7 @@ static json_t *parse(int fd, json_error_t *why)
 /* The JSON object in the file, a new reference. */
 static rws_status load(const char *path, json_t **document, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
+    const rws_quoted file = rws__quote(path);
     rws_status       status = RWS_OK;
     json_error_t     why;
     struct stat      about;
@@ -342,7 +342,7 @@ static rws_status load(const char *path, json_t **document, rws_error *err)
     } else if (!(*document = parse(fd, &why))) {
         status = errno == ENOMEM ? rws_no_memory(err, "config.json")
                                  : rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line,
-                                            rws_quote(why.text).text);
+                                            rws__quote(why.text).text);
     } else if (!json_is_object(*document)) {
         status =
             rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it is JSON, but not an object.", file.text);
@@ -364,7 +364,7 @@ static bool read_big_count(const json_t *value, uint64_t *out)
     return errno == 0;
 }
 
-uint64_t rws_config_iterations(const json_t *document)
+uint64_t rws__config_iterations(const json_t *document)
 {
     uint64_t n;
     return read_big_count(json_object_get(document, "iterations"), &n) ? n : 0;
@@ -417,14 +417,14 @@ static rws_status read_settings(const char *path, json_t *settings, rws_config *
     json_t     *value;
     size_t      size = 1;
     if (json_object_size(settings) > MAX_SETTINGS) {
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu \"settings\", and a run can have %d.", rws_quote(path).text,
-                        json_object_size(settings), MAX_SETTINGS);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu \"settings\", and a run can have %d.",
+                        rws__quote(path).text, json_object_size(settings), MAX_SETTINGS);
     }
     json_object_foreach(settings, name, value)
     {
         if (!json_is_string(value)) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the setting \"%s\" must be text (in quotes, also a number).",
-                            rws_quote(path).text, rws_quote(name).text);
+                            rws__quote(path).text, rws__quote(name).text);
         }
         size += strlen(name) + json_string_length(value) + 2;
     }
@@ -478,13 +478,13 @@ static rws_status check_others(const char *file, json_t *document, rws_error *er
     for (void *at = json_object_iter(document); at; at = json_object_iter_next(document, at))
         if (!is_known(json_object_iter_key(at)))
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is unknown.", file,
-                            rws_quote(json_object_iter_key(at)).text);
+                            rws__quote(json_object_iter_key(at)).text);
     return RWS_OK;
 }
 
 static rws_status read_document(const char *path, json_t *document, rws_config *config, char **text, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
+    const rws_quoted file = rws__quote(path);
     RWS_TRY(check_format(file.text, document, err));
     for (int i = 0; i < N_FIELDS; i++) RWS_TRY(read_field(file.text, document, i, config, err));
     RWS_TRY(check_others(file.text, document, err));
@@ -496,12 +496,12 @@ static void name_version(const json_t *document, rws_error *err)
 {
     const char *version = json_string_value(json_object_get(document, "version"));
     if (version && strcmp(version, RWS_VERSION_STRING) != 0)
-        rws_error_append(err, " Version %s of rws wrote it, and this is %s.", rws_quote_short(version).text,
-                         RWS_VERSION_STRING);
+        rws__error_append(err, " Version %s of rws wrote it, and this is %s.", rws__quote_short(version).text,
+                          RWS_VERSION_STRING);
 }
 
-rws_status rws_config_read(const char *path, rws_config *config, const char **model, rws_config_json *out,
-                           rws_error *err)
+rws_status rws__config_read(const char *path, rws_config *config, const char **model, rws_config_json *out,
+                            rws_error *err)
 {
     rws_config      read = {0};
     rws_config_json json = {0};
@@ -509,12 +509,12 @@ rws_status rws_config_read(const char *path, rws_config *config, const char **mo
     if (status == RWS_OK) status = read_document(path, json.document, &read, &json.set, err);
     if (status != RWS_OK) {
         if (status == RWS_BAD_INPUT) name_version(json.document, err);
-        rws_config_release(&json);
+        rws__config_release(&json);
         return status;
     }
     *config = read;
     *model = read.model;
-    if (rws_model_is_path(read.model)) config->model = NULL;
+    if (rws__model_is_path(read.model)) config->model = NULL;
     *out = json;
     return RWS_OK;
 }

@@ -28,53 +28,53 @@ typedef struct {
     char   *set; /* of a document that was read: the "name=value" texts, one after the other */
 } rws_config_json;
 
-void rws_config_release(rws_config_json *j);
+void rws__config_release(rws_config_json *j);
 
 /* The document of a configuration with all defaults filled in (rws_trainer_config) and of its settings
  * (rws_trainer_settings); config->set is not looked at. A model that is a path becomes an absolute one, so that the run
  * can be resumed from another folder, and the bytes of its shared object leave a fingerprint. Fails if the path leads
  * nowhere, a text is not UTF-8 or there are more settings than an rws_config can hold; *out is then NULL. The caller has
  * the reference. */
-rws_status rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
-                               rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
+                                rws_error *err) __attribute__((warn_unused_result));
 
 /* Writes the iterations, the rates and, unless it is NULL, the model's path of another configuration into the document. Texts that are
  * replaced are freed. Fails if a text is not UTF-8 or the path leads nowhere. */
-rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
+rws_status rws__config_amend(json_t *document, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The document's fingerprint; NULL if it has none. */
-const char *rws_config_fingerprint_of(const json_t *document);
+const char *rws__config_fingerprint_of(const json_t *document);
 
 /* The model in the text of a document, for the caller to free; NULL: there is none. */
-char *rws_config_model_in(const char *text);
+char *rws__config_model_in(const char *text);
 
 /* The rates and the number of iterations. */
-const char *rws_config_lr(const json_t *document);
-uint64_t    rws_config_iterations(const json_t *document);
+const char *rws__config_lr(const json_t *document);
+uint64_t    rws__config_iterations(const json_t *document);
 
 /* The document in one line, without the fingerprint: by this text runs are compared, and a model that was built again
  * does not make another kind of run. The caller frees it; NULL without memory. */
-char *rws_config_text(const json_t *document) __attribute__((warn_unused_result));
+char *rws__config_text(const json_t *document) __attribute__((warn_unused_result));
 
 /* The part of the document that makes the run what it is, in one line: all but the format, the version, the model's path
  * and fingerprint, the iterations, the rates, the threads and `scalar`, which may change while the run goes on. The
  * caller frees it; NULL without memory. */
-char *rws_config_identity(const json_t *document) __attribute__((warn_unused_result));
+char *rws__config_identity(const json_t *document) __attribute__((warn_unused_result));
 
 /* Compares that part with the text of another document. *key becomes the name of a key, or of a setting, that differs,
  * and "" if there is none. */
-rws_status rws_config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
+rws_status rws__config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Writes the document to `path`, through a temporary file (base/file.h): the file is there whole or not at all. */
-rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
+rws_status rws__config_write(const char *path, const json_t *document, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Reads `path` into *config, whose texts belong to *out, which the caller releases. The path of a shared object is no model that
  * the user has named: config->model is then NULL, and *model, which is the document's, has it. After a failure all are as
  * they were. */
-rws_status rws_config_read(const char *path, rws_config *config, const char **model, rws_config_json *out,
-                           rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__config_read(const char *path, rws_config *config, const char **model, rws_config_json *out,
+                            rws_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -18,16 +18,16 @@
 #define LOCK_TRIES 10       /* for a lock that another process has */
 #define LOCK_PAUSE 10000000 /* nanoseconds between two of them */
 
-void rws_folder_close(rws_folder *f)
+void rws__folder_close(rws_folder *f)
 {
     if (!f) return;
-    rws_folder_forget_kept(f);
+    rws__folder_forget_kept(f);
     free(f->kept);
     if (f->lock >= 0) close(f->lock);
     char *const texts[] = {f->path,          f->name,       f->config_path,       f->checkpoint_path,
                            f->previous_path, f->store_path, f->checkpoint_object, f->store_model};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
-    rws_config_release(&f->config);
+    rws__config_release(&f->config);
     free(f);
 }
 
@@ -37,10 +37,10 @@ static void set_paths(rws_folder *f, const char *path)
     while (length > 1 && path[length - 1] == '/') length--;
     f->path = strndup(path, length);
     if (!f->path) return;
-    f->config_path = rws_file_join(f->path, "config.json");
-    f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
-    f->previous_path = rws_file_join(f->path, "checkpoint.previous.safetensors");
-    f->store_path = rws_file_join(f->path, "metrics.sqlite");
+    f->config_path = rws__file_join(f->path, "config.json");
+    f->checkpoint_path = rws__file_join(f->path, "checkpoint.safetensors");
+    f->previous_path = rws__file_join(f->path, "checkpoint.previous.safetensors");
+    f->store_path = rws__file_join(f->path, "metrics.sqlite");
 }
 
 /* The paths of a folder that need not exist yet. */
@@ -50,7 +50,7 @@ static rws_status folder_new(const char *path, rws_folder **out, rws_error *err)
     if (f) f->lock = -1;
     if (f) set_paths(f, path);
     if (!f || !f->path || !f->config_path || !f->checkpoint_path || !f->previous_path || !f->store_path) {
-        rws_folder_close(f);
+        rws__folder_close(f);
         return rws_no_memory(err, "the folder of a run");
     }
     const time_t now = time(NULL);
@@ -63,8 +63,8 @@ static rws_status folder_new(const char *path, rws_folder **out, rws_error *err)
 /* Where a sweep keeps its store: the folder above has one and is not itself a run's. False without memory. */
 static bool find_store(rws_folder *f, const char *above)
 {
-    char *store = rws_file_join(above, "metrics.sqlite"), *config = rws_file_join(above, "config.json");
-    if (store && config && rws_file_exists(store) && !rws_file_exists(config)) {
+    char *store = rws__file_join(above, "metrics.sqlite"), *config = rws__file_join(above, "config.json");
+    if (store && config && rws__file_exists(store) && !rws__file_exists(config)) {
         char *own = f->store_path;
         f->store_path = store;
         f->shared = true;
@@ -82,7 +82,8 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     char *real = realpath(f->path, NULL);
     if (!real && errno == ENOMEM) return rws_no_memory(err, "the folder of a run");
     if (!real) {
-        return rws_fail(err, RWS_BAD_INPUT, "There is no run in \"%s\": %s.", rws_quote(f->path).text, strerror(errno));
+        return rws_fail(err, RWS_BAD_INPUT, "There is no run in \"%s\": %s.", rws__quote(f->path).text,
+                        strerror(errno));
     }
     char *slash = strrchr(real, '/');
     f->name = strdup(slash && slash[1] ? slash + 1 : real);
@@ -92,13 +93,13 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     return has_memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 
-void rws_folder_remark(rws_folder *f, const char *sentence)
+void rws__folder_remark(rws_folder *f, const char *sentence)
 {
     const size_t n = strlen(f->remarks);
     snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
 }
 
-/* Locks the folder, or leaves the reason in errno. rws_folder_is_busy has a lock for a moment, so that one that is taken is
+/* Locks the folder, or leaves the reason in errno. rws__folder_is_busy has a lock for a moment, so that one that is taken is
  * tried for again before it counts as that of a process that trains. */
 static bool try_lock(int fd)
 {
@@ -110,7 +111,7 @@ static bool try_lock(int fd)
     return true;
 }
 
-rws_status rws_folder_lock(rws_folder *f, rws_error *err)
+rws_status rws__folder_lock(rws_folder *f, rws_error *err)
 {
     if (f->lock >= 0) return RWS_OK;
     const int  fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -120,21 +121,21 @@ rws_status rws_folder_lock(rws_folder *f, rws_error *err)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The run in \"%s\" is being trained by another process, or belongs to another trainer of this "
                         "one.",
-                        rws_quote(f->path).text);
+                        rws__quote(f->path).text);
     }
     f->lock = fd;
-    if (locked) rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
+    if (locked) rws__file_clean_folder(f->path); /* the lock says that no process is writing there */
     else {
         char sentence[RWS_MAX_QUOTED + 256];
         snprintf(sentence, sizeof sentence,
                  "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
-                 rws_quote(f->path).text, strerror(errno));
-        rws_folder_remark(f, sentence);
+                 rws__quote(f->path).text, strerror(errno));
+        rws__folder_remark(f, sentence);
     }
     return RWS_OK;
 }
 
-bool rws_folder_is_busy(const char *path)
+bool rws__folder_is_busy(const char *path)
 {
     const int  fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const bool busy = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -145,17 +146,17 @@ bool rws_folder_is_busy(const char *path)
 /* The measures of another run that has this name must not be mixed up with those of the new one. */
 static rws_status check_store(const rws_folder *f, rws_error *err)
 {
-    rws_store_progress progress = {.known = !f->shared && rws_file_exists(f->store_path)};
-    if (f->shared) RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
+    rws_store_progress progress = {.known = !f->shared && rws__file_exists(f->store_path)};
+    if (f->shared) RWS_TRY(rws__store_ask(f->store_path, f->name, &progress, err));
     if (!progress.known) return RWS_OK;
     if (f->shared)
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s\" holds the metrics of another run called \"%.60s\": choose another --out.",
-                        rws_quote(f->store_path).text, rws_quote(f->name).text);
+                        rws__quote(f->store_path).text, rws__quote(f->name).text);
     return rws_fail(err, RWS_BAD_INPUT,
                     "\"%s\" holds the metrics of other runs, a sweep's perhaps: choose another --out, or move the file "
                     "away.",
-                    rws_quote(f->store_path).text);
+                    rws__quote(f->store_path).text);
 }
 
 static rws_status holds_run(const rws_folder *f, rws_error *err)
@@ -163,7 +164,7 @@ static rws_status holds_run(const rws_folder *f, rws_error *err)
     return rws_fail(
         err, RWS_BAD_INPUT,
         "\"%s\" holds a run already: resume it (--resume; in Python rws.resume), or choose another folder (--out).",
-        rws_quote(f->path).text);
+        rws__quote(f->path).text);
 }
 
 /* Prepares a folder that has a config.json but no checkpoint, and that no process trains, for a new run: the run in it
@@ -175,56 +176,56 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
     rws_config_json    json;
     rws_store_progress progress;
     const char        *model;
-    const rws_status   status = rws_config_read(f->config_path, &had, &model, &json, err);
+    const rws_status   status = rws__config_read(f->config_path, &had, &model, &json, err);
     if (status == RWS_NO_MEMORY) return status;
     if (status != RWS_OK) return holds_run(f, err);
-    rws_config_release(&json);
-    RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
+    rws__config_release(&json);
+    RWS_TRY(rws__store_ask(f->store_path, f->name, &progress, err));
     if (progress.known) return holds_run(f, err);
     /* The store may have the record that the numbers of the earlier run broke. */
-    return rws_file_exists(f->store_path) ? rws_store_drop(f->store_path, f->name, err) : RWS_OK;
+    return rws__file_exists(f->store_path) ? rws__store_drop(f->store_path, f->name, err) : RWS_OK;
 }
 
 static rws_status create(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
-    if (rws_file_exists(f->checkpoint_path) || rws_file_exists(f->previous_path)) return holds_run(f, err);
-    RWS_TRY(rws_config_describe(s->config, s->settings, s->n_settings, &f->config.document, err));
-    RWS_TRY(rws_file_make_folder(f->path, err));
+    if (rws__file_exists(f->checkpoint_path) || rws__file_exists(f->previous_path)) return holds_run(f, err);
+    RWS_TRY(rws__config_describe(s->config, s->settings, s->n_settings, &f->config.document, err));
+    RWS_TRY(rws__file_make_folder(f->path, err));
     RWS_TRY(name_run(f, err));
-    RWS_TRY(rws_folder_lock(f, err));
-    RWS_TRY(rws_file_exists(f->config_path) ? take_over(f, err) : check_store(f, err));
-    return rws_config_write(f->config_path, f->config.document, err);
+    RWS_TRY(rws__folder_lock(f, err));
+    RWS_TRY(rws__file_exists(f->config_path) ? take_over(f, err) : check_store(f, err));
+    return rws__config_write(f->config_path, f->config.document, err);
 }
 
-rws_status rws_folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
+rws_status rws__folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
 {
     rws_folder *f;
     *out = NULL;
     RWS_TRY(folder_new(path, &f, err));
     const rws_status status = create(f, s, err);
     if (status == RWS_OK) *out = f;
-    else rws_folder_close(f);
+    else rws__folder_close(f);
     return status;
 }
 
-rws_status rws_folder_keep_name(rws_folder *f, rws_error *err)
+rws_status rws__folder_keep_name(rws_folder *f, rws_error *err)
 {
     char      *name, *config;
     char       key[RWS_KEY_SIZE] = "";
-    rws_status status = rws_store_identify(f->store_path, f->name, &name, &config, err);
+    rws_status status = rws__store_identify(f->store_path, f->name, &name, &config, err);
     if (status == RWS_OK && f->shared && name && strcmp(name, f->name) != 0) { /* the sweep's only run is another one */
         free(name);
         free(config);
         name = config = NULL;
     }
-    if (status == RWS_OK && config) status = rws_config_compare(f->config.document, config, key, err);
+    if (status == RWS_OK && config) status = rws__config_compare(f->config.document, config, key, err);
     f->has_measures = name != NULL;
     free(f->store_model);
-    f->store_model = config ? rws_config_model_in(config) : NULL;
+    f->store_model = config ? rws__config_model_in(config) : NULL;
     if (status == RWS_OK && key[0])
         status = rws_fail(err, RWS_BAD_INPUT,
                           "\"%s\" holds the metrics of another run than \"%.100s\": their \"%.60s\" differs.",
-                          rws_quote_short(f->store_path).text, rws_quote_short(f->config_path).text, key);
+                          rws__quote_short(f->store_path).text, rws__quote_short(f->config_path).text, key);
     if (status == RWS_OK && name && !f->shared) {
         free(f->name);
         f->name = name;
@@ -235,7 +236,7 @@ rws_status rws_folder_keep_name(rws_folder *f, rws_error *err)
     return status;
 }
 
-const char *rws_folder_remarks(const rws_folder *f)
+const char *rws__folder_remarks(const rws_folder *f)
 {
     return f->remarks;
 }
@@ -245,31 +246,32 @@ static void note_model(rws_folder *f, const char *model)
 {
     rws_safetensors *st;
     rws_error        unread;
-    if (rws_safetensors_open(f->checkpoint_path, &st, &unread) == RWS_OK) {
-        const char *object = rws_safetensors_metadata(st, "model_fingerprint");
+    if (rws__safetensors_open(f->checkpoint_path, &st, &unread) == RWS_OK) {
+        const char *object = rws__safetensors_metadata(st, "model_fingerprint");
         f->checkpoint_object = object ? strdup(object) : NULL;
-        rws_safetensors_close(st);
+        rws__safetensors_close(st);
     }
-    f->recorded = (rws_recorded){f->path, model, rws_config_fingerprint_of(f->config.document), f->checkpoint_object,
+    f->recorded = (rws_recorded){f->path, model, rws__config_fingerprint_of(f->config.document), f->checkpoint_object,
                                  f->store_model};
 }
 
-rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
+rws_status rws__folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
 {
     const char *model;
     rws_folder *f;
     *out = NULL;
     RWS_TRY(folder_new(path, &f, err));
     rws_status status = name_run(f, err);
-    if (status == RWS_OK) status = rws_config_read(f->config_path, config, &model, &f->config, err);
+    if (status == RWS_OK) status = rws__config_read(f->config_path, config, &model, &f->config, err);
     if (status != RWS_OK) {
-        rws_folder_close(f);
+        rws__folder_close(f);
         return status;
     }
-    status = rws_folder_keep_name(f, err);
-    if (status == RWS_BAD_INPUT) rws_folder_remark(f, err->text); /* rws_folder_load needs the store, a look does not */
+    status = rws__folder_keep_name(f, err);
+    if (status == RWS_BAD_INPUT)
+        rws__folder_remark(f, err->text); /* rws__folder_load needs the store, a look does not */
     else if (status != RWS_OK) {
-        rws_folder_close(f);
+        rws__folder_close(f);
         return status;
     }
     note_model(f, model);
@@ -277,29 +279,29 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
     return RWS_OK;
 }
 
-const rws_recorded *rws_folder_recorded(const rws_folder *f)
+const rws_recorded *rws__folder_recorded(const rws_folder *f)
 {
     return &f->recorded;
 }
 
-rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
+rws_status rws__folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
 {
-    RWS_TRY(rws_config_amend(f->config.document, config, err));
-    RWS_TRY(rws_config_write(f->config_path, f->config.document, err));
-    char            *text = rws_config_text(f->config.document);
+    RWS_TRY(rws__config_amend(f->config.document, config, err));
+    RWS_TRY(rws__config_write(f->config_path, f->config.document, err));
+    char            *text = rws__config_text(f->config.document);
     const rws_status status =
-        text ? rws_store_configure(f->store_path, f->name, text, err) : rws_no_memory(err, "config.json");
+        text ? rws__store_configure(f->store_path, f->name, text, err) : rws_no_memory(err, "config.json");
     free(text);
     return status;
 }
 
-bool rws_folder_has_checkpoint(const rws_folder *f)
+bool rws__folder_has_checkpoint(const rws_folder *f)
 {
-    return rws_file_exists(f->checkpoint_path) || errno != ENOENT || rws_file_exists(f->previous_path);
+    return rws__file_exists(f->checkpoint_path) || errno != ENOENT || rws__file_exists(f->previous_path);
 }
 
-rws_status rws_folder_restart(rws_folder *f, rws_error *err)
+rws_status rws__folder_restart(rws_folder *f, rws_error *err)
 {
-    RWS_TRY(rws_folder_keep_name(f, err));
-    return rws_store_forget(f->store_path, f->name, 0, 0, err);
+    RWS_TRY(rws__folder_keep_name(f, err));
+    return rws__store_forget(f->store_path, f->name, 0, 0, err);
 }

@@ -38,9 +38,9 @@ struct rws_folder {
 
 /* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. The store must
  * be this run's: the configuration that it has must be the folder's, but for what may change. */
-rws_status rws_folder_keep_name(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__folder_keep_name(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Releases the evaluations that wait to be flushed. */
-void rws_folder_forget_kept(rws_folder *f);
+void rws__folder_forget_kept(rws_folder *f);
 
 #endif

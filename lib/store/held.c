@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-rws_held rws_held_read(void)
+rws_held rws__held_read(void)
 {
     rws_held      h = {0};
     FILE         *file = fopen("/proc/locks", "re");
@@ -27,7 +27,7 @@ rws_held rws_held_read(void)
     return h;
 }
 
-bool rws_held_has(const rws_held *h, const char *folder)
+bool rws__held_has(const rws_held *h, const char *folder)
 {
     struct stat is;
     if (!folder || stat(folder, &is) != 0) return false;
@@ -36,14 +36,14 @@ bool rws_held_has(const rws_held *h, const char *folder)
     return false;
 }
 
-bool rws_held_trains(const rws_held *h, const char *folder, const char *host, time_t written)
+bool rws__held_trains(const rws_held *h, const char *folder, const char *host, time_t written)
 {
     char own[256] = "";
     gethostname(own, sizeof own - 1);
-    return (host && strcmp(host, own) != 0 && time(NULL) - written < 120) || rws_held_has(h, folder);
+    return (host && strcmp(host, own) != 0 && time(NULL) - written < 120) || rws__held_has(h, folder);
 }
 
-void rws_held_free(rws_held *h)
+void rws__held_free(rws_held *h)
 {
     free(h->inodes);
     *h = (rws_held){0};

@@ -15,13 +15,13 @@ typedef struct {
 } rws_held;
 
 /* Reads the list. What there is no memory for is left out. */
-rws_held rws_held_read(void);
-bool     rws_held_has(const rws_held *h, const char *folder);
+rws_held rws__held_read(void);
+bool     rws__held_has(const rws_held *h, const char *folder);
 
 /* Whether a process trains the run in the folder, which may be NULL. A run that another machine wrote last counts as trained for
  * two minutes after its store was written, at `written`. `host` is the machine that wrote it, or NULL. */
-bool rws_held_trains(const rws_held *h, const char *folder, const char *host, time_t written);
+bool rws__held_trains(const rws_held *h, const char *folder, const char *host, time_t written);
 
-void rws_held_free(rws_held *h);
+void rws__held_free(rws_held *h);
 
 #endif

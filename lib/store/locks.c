@@ -31,7 +31,7 @@ static bool try_lock(const char *folder, const char *path)
 
 /* Locks are tried once for each file system, because closing a file drops all locks that the process has on it, those of
  * an open store too. */
-bool rws_store_has_locks(const char *path)
+bool rws__store_has_locks(const char *path)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     static struct {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void rws_machine_build(char out[static RWS_MACHINE_SIZE])
+void rws__machine_build(char out[static RWS_MACHINE_SIZE])
 {
 #if defined(__clang__)
     const char *compiler = "clang";
@@ -34,7 +34,7 @@ void rws_machine_build(char out[static RWS_MACHINE_SIZE])
              gnu_get_libc_version());
 }
 
-void rws_machine_cpu(char out[static RWS_MACHINE_SIZE])
+void rws__machine_cpu(char out[static RWS_MACHINE_SIZE])
 {
 #if defined(RWS_PORTABLE)
     snprintf(out, RWS_MACHINE_SIZE, "any");

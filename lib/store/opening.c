@@ -24,12 +24,12 @@ enum {
 
 static int patience = 10000; /* milliseconds to wait for a locked file */
 
-void rws_store_patience(int milliseconds)
+void rws__store_patience(int milliseconds)
 {
     patience = milliseconds;
 }
 
-int rws_store_patience_now(void)
+int rws__store_patience_now(void)
 {
     return patience;
 }
@@ -45,7 +45,7 @@ static sqlite3_file *file_of(sqlite3 *db)
     return file && file->pMethods ? file : NULL;
 }
 
-int64_t rws_store_size(sqlite3 *db)
+int64_t rws__store_size(sqlite3 *db)
 {
     sqlite3_file *file = file_of(db);
     sqlite3_int64 size = 0;
@@ -127,9 +127,9 @@ static int set_limits(sqlite3 *db)
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) sqlite3_limit(db, limits[i].what, limits[i].most);
     for (size_t i = 0; i < sizeof switches / sizeof *switches && !code; i++)
         code = sqlite3_db_config(db, switches[i][0], switches[i][1], NULL);
-    const int64_t own = rws_store_size(db) / (1 << 20) * MILLISECONDS_PER_MB;
+    const int64_t own = rws__store_size(db) / (1 << 20) * MILLISECONDS_PER_MB;
     sqlite3_progress_handler(db, STEPS, is_late, (void *)(processor_time() + MILLISECONDS + (intptr_t)own));
-    return code ? code : rws_checksum_prepare(db);
+    return code ? code : rws__checksum_prepare(db);
 }
 
 /* ---- opening */
@@ -137,7 +137,7 @@ static int set_limits(sqlite3 *db)
 static int open_as_is(const char *path, int flags, sqlite3 **db)
 {
     /* Without locks SQLite would wait for them for ever. A run's own store has one writer, and needs none. */
-    int code = sqlite3_open_v2(path, db, flags, rws_store_has_locks(path) ? NULL : "unix-none");
+    int code = sqlite3_open_v2(path, db, flags, rws__store_has_locks(path) ? NULL : "unix-none");
     if (!code) code = check_beside(*db);
     return code ? code : set_limits(*db);
 }
@@ -158,13 +158,13 @@ static bool is_unchanged(const char *path, const struct stat *was)
 static int write_bytes(const char *path, const void *bytes, size_t size)
 {
     rws_error        err;
-    const rws_status status = rws_file_write(path, &(rws_piece){bytes, size}, 1, &err);
+    const rws_status status = rws__file_write(path, &(rws_piece){bytes, size}, 1, &err);
     return status == RWS_OK ? SQLITE_OK : status == RWS_NO_MEMORY ? SQLITE_NOMEM : SQLITE_FULL;
 }
 
 static int copy_main(sqlite3 *db, const char *to)
 {
-    const int64_t size = rws_store_size(db);
+    const int64_t size = rws__store_size(db);
     uint8_t      *bytes = size <= MOST_COPIED ? malloc((size_t)size + 1) : NULL;
     sqlite3_file *file = file_of(db);
     int           code = bytes && file ? file->pMethods->xRead(file, bytes, (int)size, 0) : SQLITE_NOMEM;
@@ -179,7 +179,7 @@ static int copy_journal(const char *from, const char *to)
     size_t    size;
     rws_error err;
     const int code =
-        rws_file_read(from, MOST_COPIED, &bytes, &size, &err) == RWS_OK ? write_bytes(to, bytes, size) : SQLITE_BUSY;
+        rws__file_read(from, MOST_COPIED, &bytes, &size, &err) == RWS_OK ? write_bytes(to, bytes, size) : SQLITE_BUSY;
     free(bytes);
     return code;
 }
@@ -237,7 +237,7 @@ static int open_reader(const char *path, sqlite3 **db)
     return code;
 }
 
-int rws_store_open(const char *path, bool writes, sqlite3 **db)
+int rws__store_open(const char *path, bool writes, sqlite3 **db)
 {
     struct stat is;
     *db = NULL;
@@ -318,7 +318,7 @@ static int count_parts(sqlite3 *db, int *n)
     return foreign ? RWS_STORE_FOREIGN : code;
 }
 
-int rws_store_check(sqlite3 *db, int *format)
+int rws__store_check(sqlite3 *db, int *format)
 {
     sqlite3_stmt *s;
     int           n, code = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL);
@@ -330,7 +330,7 @@ int rws_store_check(sqlite3 *db, int *format)
     return code || fits_format(*format, n) ? code : RWS_STORE_FOREIGN;
 }
 
-int rws_store_complete(sqlite3 *db)
+int rws__store_complete(sqlite3 *db)
 {
     int n, code = count_parts(db, &n);
     for (int i = n; i < N_PARTS && !code; i++)

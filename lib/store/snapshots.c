@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rws_snapshots_add(rws_snapshots *s, const rws_shown *shown)
+bool rws__snapshots_add(rws_snapshots *s, const rws_shown *shown)
 {
     if (s->n == s->capacity) {
         const int  capacity = 2 * s->capacity + 64;
@@ -19,7 +19,7 @@ bool rws_snapshots_add(rws_snapshots *s, const rws_shown *shown)
     return true;
 }
 
-void rws_snapshots_release(rws_snapshots *s)
+void rws__snapshots_release(rws_snapshots *s)
 {
     for (int i = 0; i < s->n; i++) free(s->list[i].label);
     free(s->list);

@@ -40,7 +40,7 @@ typedef struct {
     int        n, capacity;
 } rws_snapshots;
 
-bool rws_snapshots_add(rws_snapshots *s, const rws_shown *shown); /* with a copy of the label; false: no memory */
-void rws_snapshots_release(rws_snapshots *s);
+bool rws__snapshots_add(rws_snapshots *s, const rws_shown *shown); /* with a copy of the label; false: no memory */
+void rws__snapshots_release(rws_snapshots *s);
 
 #endif

@@ -23,7 +23,7 @@ static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **s)
     return sqlite3_prepare_v2(db, sql, -1, s, NULL);
 }
 
-rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err)
+rws_status rws__store_blame(const char *path, const char *run, int n, rws_error *err)
 {
     char others[64] = "";
     if (n > 1) snprintf(others, sizeof others, " and of %d other run%s", n - 1, n == 2 ? "" : "s");
@@ -31,12 +31,12 @@ rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *
         err, RWS_BAD_INPUT,
         "\"%s\" is damaged: rows of the run \"%s\"%s are not those that were written. Restore a copy of the "
         "file, or train %s again.",
-        rws_quote(path).text, rws_quote_short(run).text, others, n > 1 ? "these runs" : "this run");
+        rws__quote(path).text, rws__quote_short(run).text, others, n > 1 ? "these runs" : "this run");
 }
 
-rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err)
+rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path ? path : "");
+    const rws_quoted file = rws__quote(path ? path : "");
     char             run[256];
     int              n;
     switch (code) {
@@ -68,20 +68,20 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": another program has kept it locked for %g seconds.",
-                        what, file.text, rws_store_patience_now() / 1000.0);
+                        what, file.text, rws__store_patience_now() / 1000.0);
     case SQLITE_READONLY:
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the file or its folder is read-only.", what, file.text);
     case SQLITE_FULL: return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the disk is full.", what, file.text);
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-        if (path && !rws_store_has_locks(path))
+        if (path && !rws__store_has_locks(path))
             return rws_fail(
                 err, RWS_BAD_INPUT,
                 "\"%s\" is not an SQLite file, or is damaged, or is being written, which does not show on a "
                 "file system without locks: try again.",
                 file.text);
-        if (code == RWS_CHECKSUM_WRONG && db && !rws_checksum_blame(db, run, sizeof run, &n) && n)
-            return rws_store_blame(path, run, n, err);
+        if (code == RWS_CHECKSUM_WRONG && db && !rws__checksum_blame(db, run, sizeof run, &n) && n)
+            return rws__store_blame(path, run, n, err);
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s\" is not an SQLite file, or is damaged: restore a copy of it, or move it away.",
                         file.text);
@@ -90,7 +90,7 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
                         "\"%s\" was written by a newer version of rws than this one; use that version.", file.text);
     default:
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": %s.", what, file.text,
-                        db ? rws_quote(sqlite3_errmsg(db)).text : sqlite3_errstr(code));
+                        db ? rws__quote(sqlite3_errmsg(db)).text : sqlite3_errstr(code));
     }
 }
 
@@ -100,17 +100,17 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
 static int begin(const char *path, sqlite3 **db)
 {
     int format = 0;
-    int code = rws_store_open(path, true, db);
+    int code = rws__store_open(path, true, db);
     if (!code) code = sqlite3_exec(*db, "BEGIN IMMEDIATE;", NULL, NULL, NULL);
-    if (!code) code = rws_store_check(*db, &format);
-    return code || format == RWS_STORE_FORMAT ? code : rws_store_complete(*db);
+    if (!code) code = rws__store_check(*db, &format);
+    return code || format == RWS_STORE_FORMAT ? code : rws__store_complete(*db);
 }
 
 /* Commits if code is SQLITE_OK; otherwise closing the connection rolls back, and the code becomes a sentence. */
 static rws_status end(sqlite3 *db, const char *path, int code, rws_error *err)
 {
     if (!code) code = sqlite3_exec(db, "COMMIT;", NULL, NULL, NULL);
-    const rws_status status = code ? rws_store_explain(db, path, "write", code, err) : RWS_OK;
+    const rws_status status = code ? rws__store_explain(db, path, "write", code, err) : RWS_OK;
     sqlite3_close(db);
     return status;
 }
@@ -212,15 +212,15 @@ static int last_iteration(sqlite3 *db, const char *run, int64_t *out)
     return sqlite3_finalize(s);
 }
 
-rws_status rws_store_make(const char *path, rws_error *err)
+rws_status rws__store_make(const char *path, rws_error *err)
 {
     sqlite3  *db = NULL;
     const int code = begin(path, &db);
     return end(db, path, code, err);
 }
 
-rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
-                         rws_error *err)
+rws_status rws__store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
+                          rws_error *err)
 {
     if (n == 0) return RWS_OK;
     const rws_store_entry *last = &entries[n - 1];
@@ -231,24 +231,24 @@ rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_s
     if (!code) code = last_iteration(db, run->name, &since);
     for (int i = 0; i < n; i++)
         if (since >= 0 && entries[i].iteration <= (uint64_t)since) since = -1;
-    if (!code) code = since < 0 ? rws_checksum_check(db, run->name) : rws_checksum_check_head(db, run->name);
+    if (!code) code = since < 0 ? rws__checksum_check(db, run->name) : rws__checksum_check_head(db, run->name);
     if (!code) code = add_run(db, run, last->iteration, last->seconds);
     for (int i = 0; i < n && !code; i++) {
         code = add_metrics(db, run->name, &entries[i]);
         if (!code) code = add_snapshots(db, run->name, &entries[i]);
     }
-    if (!code) code = rws_checksum_seal(db, run->name, since);
+    if (!code) code = rws__checksum_seal(db, run->name, since);
     return end(db, path, code, err);
 }
 
-rws_status rws_store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
+rws_status rws__store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
 {
     RWS_CHECK(entry->iteration <= INT64_MAX);
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
-    if (!code) code = rws_checksum_check(db, run);
+    if (!code) code = rws__checksum_check(db, run);
     if (!code) code = add_metrics(db, run, entry);
-    if (!code) code = rws_checksum_seal(db, run, -1);
+    if (!code) code = rws__checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
 
@@ -268,16 +268,16 @@ static int apply(sqlite3 *db, const char *sql, const char *run, uint64_t iterati
     return code;
 }
 
-rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
+rws_status rws__store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
 {
     RWS_CHECK(iteration <= INT64_MAX);
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
-    if (!code) code = rws_checksum_check(db, run);
+    if (!code) code = rws__checksum_check(db, run);
     if (!code)
         code = apply(db, "INSERT OR REPLACE INTO failures(run, iteration, sentence) VALUES(?1, ?2, ?4)", run, iteration,
                      0, sentence);
-    if (!code) code = rws_checksum_seal(db, run, -1);
+    if (!code) code = rws__checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
 
@@ -287,7 +287,7 @@ static bool is_missing(const char *path)
     return path && lstat(path, &about) != 0 && errno == ENOENT;
 }
 
-rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
+rws_status rws__store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
 {
     static const char *const statements[] = {
         "DELETE FROM metrics WHERE run = ?1 AND iteration > ?2",
@@ -299,14 +299,14 @@ rws_status rws_store_forget(const char *path, const char *run, uint64_t iteratio
     if (is_missing(path)) return RWS_OK;
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
-    if (!code) code = rws_checksum_check(db, run);
+    if (!code) code = rws__checksum_check(db, run);
     const int before = db ? sqlite3_total_changes(db) : 0;
     for (int i = 0; i < 4 && !code; i++) code = apply(db, statements[i], run, iteration, seconds, NULL);
-    if (!code && sqlite3_total_changes(db) > before) code = rws_checksum_seal(db, run, -1);
+    if (!code && sqlite3_total_changes(db) > before) code = rws__checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
 
-rws_status rws_store_drop(const char *path, const char *run, rws_error *err)
+rws_status rws__store_drop(const char *path, const char *run, rws_error *err)
 {
     static const char *const statements[] = {
         "DELETE FROM metrics WHERE run = ?1",   "DELETE FROM snapshots WHERE run = ?1",
@@ -319,7 +319,7 @@ rws_status rws_store_drop(const char *path, const char *run, rws_error *err)
     return end(db, path, code, err);
 }
 
-rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
+rws_status rws__store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
 {
     static const char sql[] = "SELECT iteration, seconds, EXISTS(SELECT 1 FROM failures WHERE run = ?1),"
                               " EXISTS(SELECT 1 FROM metrics m WHERE m.run = ?1 AND m.iteration = runs.iteration"
@@ -328,8 +328,8 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    int           format = 0, code = rws_store_open(path, false, &db);
-    if (!code) code = rws_store_check(db, &format);
+    int           format = 0, code = rws__store_open(path, false, &db);
+    if (!code) code = rws__store_check(db, &format);
     if (!code && format > 0) code = prepare(db, sql, &s);
     if (!code && s) {
         bind_text(s, 1, run);
@@ -341,7 +341,7 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
                                         .measured = sqlite3_column_int(s, 3)};
         code = sqlite3_finalize(s);
     }
-    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    const rws_status status = code ? rws__store_explain(db, path, "read", code, err) : RWS_OK;
     sqlite3_close(db);
     return status;
 }
@@ -355,7 +355,7 @@ static char *copy_text(sqlite3_stmt *s, int column, int *code)
     return copy;
 }
 
-rws_status rws_store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
+rws_status rws__store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
 {
     static const char sql[] =
         "SELECT run, config FROM runs WHERE run = ?1 OR NOT EXISTS(SELECT 1 FROM runs LIMIT 1 OFFSET 1)";
@@ -363,8 +363,8 @@ rws_status rws_store_identify(const char *path, const char *run, char **name, ch
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    int           format = 0, code = rws_store_open(path, false, &db);
-    if (!code) code = rws_store_check(db, &format);
+    int           format = 0, code = rws__store_open(path, false, &db);
+    if (!code) code = rws__store_check(db, &format);
     if (!code && format > 0) code = prepare(db, sql, &s);
     if (!code && s) {
         bind_text(s, 1, run);
@@ -376,8 +376,8 @@ rws_status rws_store_identify(const char *path, const char *run, char **name, ch
         if (!code) code = ended;
     }
     /* Another name is that of a folder that was moved, or the right one with a byte that changed. */
-    if (!code && format > 1 && *name && strcmp(*name, run) != 0) code = rws_checksum_check(db, NULL);
-    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    if (!code && format > 1 && *name && strcmp(*name, run) != 0) code = rws__checksum_check(db, NULL);
+    const rws_status status = code ? rws__store_explain(db, path, "read", code, err) : RWS_OK;
     sqlite3_close(db);
     if (status == RWS_OK) return RWS_OK;
     free(*name);
@@ -386,14 +386,14 @@ rws_status rws_store_identify(const char *path, const char *run, char **name, ch
     return status;
 }
 
-rws_status rws_store_configure(const char *path, const char *run, const char *config, rws_error *err)
+rws_status rws__store_configure(const char *path, const char *run, const char *config, rws_error *err)
 {
     if (is_missing(path)) return RWS_OK;
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
-    if (!code) code = rws_checksum_check(db, run);
+    if (!code) code = rws__checksum_check(db, run);
     if (!code) code = apply(db, "UPDATE runs SET config = ?4 WHERE run = ?1", run, 0, 0, config);
-    if (!code && sqlite3_changes(db) > 0) code = rws_checksum_seal(db, run, -1);
+    if (!code && sqlite3_changes(db) > 0) code = rws__checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
 
@@ -402,31 +402,31 @@ rws_status rws_store_configure(const char *path, const char *run, const char *co
 static bool has_config(const char *folder)
 {
     struct stat about;
-    char       *path = rws_file_join(folder, "config.json");
+    char       *path = rws__file_join(folder, "config.json");
     const bool  there = path && stat(path, &about) == 0;
     free(path);
     return there;
 }
 
-char *rws_store_folder(const char *path, const char *run)
+char *rws__store_folder(const char *path, const char *run)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     if (strcmp(name, "metrics.sqlite") != 0) return NULL;
     char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
     if (folder && has_config(folder)) return folder;
-    char *inner = run[0] && run[0] != '.' && !strchr(run, '/') ? rws_file_join(folder, run) : NULL;
+    char *inner = run[0] && run[0] != '.' && !strchr(run, '/') ? rws__file_join(folder, run) : NULL;
     free(folder);
     if (inner && has_config(inner)) return inner;
     free(inner);
     return NULL;
 }
 
-rws_status rws_store_folder_config(const char *folder, char **text, rws_error *err)
+rws_status rws__store_folder_config(const char *folder, char **text, rws_error *err)
 {
     uint8_t         *bytes;
     size_t           size;
-    char            *path = rws_file_join(folder, "config.json");
-    const rws_status status = rws_file_read(path, MOST_CONFIG, &bytes, &size, err);
+    char            *path = rws__file_join(folder, "config.json");
+    const rws_status status = rws__file_read(path, MOST_CONFIG, &bytes, &size, err);
     free(path);
     *text = NULL;
     if (status != RWS_OK) return status == RWS_NO_MEMORY ? status : RWS_OK;

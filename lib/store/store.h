@@ -50,31 +50,31 @@ typedef struct {
 
 /* All functions below: RWS_BAD_INPUT with a sentence that names the file if another program keeps it locked for too
  * long, if it is read-only, is not a store or was written by a newer program; RWS_NO_MEMORY also for a path of NULL, as
- * rws_file_join returns it without memory. The file is then as it was. */
+ * rws__file_join returns it without memory. The file is then as it was. */
 
 /* Makes an empty store, unless the file exists. */
-rws_status rws_store_make(const char *path, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__store_make(const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* Adds n evaluations, which replace earlier ones of the same iterations; makes the file if it does not exist. The row
  * of the run gets the iteration and seconds of the last of them. */
-rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
-                         rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
+                          rws_error *err) __attribute__((warn_unused_result));
 
 /* Adds metrics to an evaluation that the store has already; the row of the run stays as it is. */
-rws_status rws_store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
+rws_status rws__store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Records that the run failed at `iteration`, with the sentence. */
-rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
+rws_status rws__store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Removes the run's evaluations after `iteration` and its failure, because the run is back at that iteration after so
  * many `seconds`. Does nothing if the file does not exist. */
-rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
+rws_status rws__store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Removes all rows of the run. */
-rws_status rws_store_drop(const char *path, const char *run, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__store_drop(const char *path, const char *run, rws_error *err) __attribute__((warn_unused_result));
 
 /* The progress of a run. */
 typedef struct {
@@ -86,24 +86,24 @@ typedef struct {
 } rws_store_progress;
 
 /* The progress of a run; if the file does not exist, the run is not known. */
-rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
+rws_status rws__store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The run of that name, or the only run in the file, whatever its name: *name and *config (the text of its
  * configuration), the caller's to free. Both are NULL if there is no such run or no file. */
-rws_status rws_store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
+rws_status rws__store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Replaces the text of the run's configuration. Does nothing if the file does not exist. */
-rws_status rws_store_configure(const char *path, const char *run, const char *config, rws_error *err)
+rws_status rws__store_configure(const char *path, const char *run, const char *config, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* For tests: sets how long to wait for a locked file, in place of 10 s. Not while other threads use a store. */
-void rws_store_patience(int milliseconds);
+void rws__store_patience(int milliseconds);
 
 /* Whether the file system of a file or folder has locks. Where it has none, only the process that trains a run may write
  * its store, and runs must not share one. */
-bool rws_store_has_locks(const char *path);
+bool rws__store_has_locks(const char *path);
 
 /* ---- For readers: results/reading.c, and the catalogue of serve. */
 
@@ -119,22 +119,23 @@ bool rws_store_has_locks(const char *path);
 
 /* The folder of a run: the store's own, or the one beside the store that has the run's name. The caller frees it. NULL if
  * neither has a config.json, or without memory. */
-char *rws_store_folder(const char *path, const char *run);
+char *rws__store_folder(const char *path, const char *run);
 
 /* The text of config.json in the folder of a run, the caller's to free. *text is NULL if there is none. RWS_NO_MEMORY. */
-rws_status rws_store_folder_config(const char *folder, char **text, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__store_folder_config(const char *folder, char **text, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* An SQLite result code of a store as a sentence. `what` is "write" or "read"; db may be NULL. */
-rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err);
+rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err);
 
 /* The sentence about n runs whose rows are not those that were written, and of which `run` is the first. */
-rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err);
+rws_status rws__store_blame(const char *path, const char *run, int n, rws_error *err);
 
 /* ---- A store is opened and checked as a file that anyone may have made.
  *
  * Readers open it for reading only and leave nothing behind. Where a writer was killed, its journal says how the store was
  * before; SQLite needs to write for that, so that readers let it do so in a copy in a private folder in TMPDIR, which is gone
- * when rws_store_open returns. The next writer does it in the store itself. Both refuse, before SQLite looks at it, a journal
+ * when rws__store_open returns. The next writer does it in the store itself. Both refuse, before SQLite looks at it, a journal
  * that names another file (SQLite would delete that file) or is no file of its own, and a write-ahead log. A connection runs no
  * view or trigger, has limits of what a statement and a cell may be, and ends after 10 s of processor time and one for
  * each megabyte. */
@@ -148,19 +149,19 @@ enum {
 
 /* Opens a store that waits for locks; one that does not exist is made if it is opened for writing. *db may be set on failure
  * too. Returns SQLite's result code or one of the above. */
-int rws_store_open(const char *path, bool writes, sqlite3 **db);
+int rws__store_open(const char *path, bool writes, sqlite3 **db);
 
 /* SQLITE_OK if the schema is exactly that of a store of this version or an older one, or there is none yet; SQLITE_SCHEMA if the
  * file was written by a newer program, else RWS_STORE_FOREIGN. *format is 0 for a file without tables, and of version 0.1. */
-int rws_store_check(sqlite3 *db, int *format);
+int rws__store_check(sqlite3 *db, int *format);
 
 /* Makes the tables that a store of an older format or without tables lacks. */
-int rws_store_complete(sqlite3 *db);
+int rws__store_complete(sqlite3 *db);
 
 /* Bytes of the file: more rows than these no store has. 0 if the size cannot be read. */
-int64_t rws_store_size(sqlite3 *db);
+int64_t rws__store_size(sqlite3 *db);
 
 /* How long to wait for a locked file, in milliseconds. */
-int rws_store_patience_now(void);
+int rws__store_patience_now(void);
 
 #endif

@@ -163,14 +163,14 @@ static const float *spelled_out(size_t n, const float *x, float scale, float shi
     return y;
 }
 
-void rws_bits_nn(int m, int n, int k, const float *x, float scale, float shift, const float *b, int ldb,
-                 const float *from, int step, float *c, int ldc, rws_arena *scratch)
+void rws__bits_nn(int m, int n, int k, const float *x, float scale, float shift, const float *b, int ldb,
+                  const float *from, int step, float *c, int ldc, rws_arena *scratch)
 {
     static const float   nothing[WIDE];
-    const rws_arena_mark mark = rws_arena_at(scratch);
+    const rws_arena_mark mark = rws__arena_at(scratch);
     if (m < FEW) {
         const float *y = spelled_out((size_t)m * (size_t)k, x, scale, shift, scratch);
-        rws_gemm_nn(m, n, k, y, k, b, ldb, from, step, c, ldc);
+        rws__gemm_nn(m, n, k, y, k, b, ldb, from, step, c, ldc);
     } else {
         const coded a = code_rows(m, k, x, scale, shift, scratch);
         char       *tables = RWS_NEW(scratch, char, NEAR *TABLE);
@@ -179,7 +179,7 @@ void rws_bits_nn(int m, int n, int k, const float *x, float scale, float shift, 
                            (size_t)ldc, tables);
         rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
     }
-    rws_arena_release(scratch, mark);
+    rws__arena_release(scratch, mark);
 }
 
 /* to[rows, n] += from[n, WIDE]^T */
@@ -190,21 +190,21 @@ static void add_transposed(int rows, int n, const float *from, float *to, size_t
         for (int j = 0; j < whole; j += 8) {
             rws_v8 a[8];
             for (int q = 0; q < 8; q++) a[q] = *(const rws_v8 *)(from + (size_t)(j + q) * WIDE + i);
-            rws_tile_transpose(a);
+            rws__tile_transpose(a);
             for (int q = 0; q < 8; q++) *(rws_v8 *)(to + (size_t)(i + q) * ld + j) += a[q];
         }
     for (int i = 0; i < rows; i++)
         for (int j = i < whole_rows ? whole : 0; j < n; j++) to[(size_t)i * ld + (size_t)j] += from[j * WIDE + i];
 }
 
-void rws_bits_tn(int m, int n, int k, const float *a, int lda, const float *x, float scale, float shift, float *c,
-                 int ldc, rws_arena *scratch)
+void rws__bits_tn(int m, int n, int k, const float *a, int lda, const float *x, float scale, float shift, float *c,
+                  int ldc, rws_arena *scratch)
 {
     static const float   nothing[WIDE];
-    const rws_arena_mark mark = rws_arena_at(scratch);
+    const rws_arena_mark mark = rws__arena_at(scratch);
     if (k < SHALLOW || n < FEW) {
         const float *y = spelled_out((size_t)k * (size_t)n, x, scale, shift, scratch);
-        rws_gemm_tn(m, n, k, a, lda, y, n, c, ldc);
+        rws__gemm_tn(m, n, k, a, lda, y, n, c, ldc);
     } else {
         const coded bits = code_columns(n, k, x, scale, shift, scratch);
         char       *tables = RWS_NEW(scratch, char, NEAR *TABLE);
@@ -216,5 +216,5 @@ void rws_bits_tn(int m, int n, int k, const float *a, int lda, const float *x, f
         }
         rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
     }
-    rws_arena_release(scratch, mark);
+    rws__arena_release(scratch, mark);
 }

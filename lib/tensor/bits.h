@@ -13,13 +13,13 @@
 
 #include "base/arena.h"
 
-/* C[m,n] = S + (scale X[m,k] + shift) B[k,n]. The summand S is given as in rws_gemm_nn, but must not be C itself. The
+/* C[m,n] = S + (scale X[m,k] + shift) B[k,n]. The summand S is given as in rws__gemm_nn, but must not be C itself. The
  * rows of X follow each other without gaps. */
-void rws_bits_nn(int m, int n, int k, const float *x, float scale, float shift, const float *b, int ldb,
-                 const float *from, int step, float *c, int ldc, rws_arena *scratch);
+void rws__bits_nn(int m, int n, int k, const float *x, float scale, float shift, const float *b, int ldb,
+                  const float *from, int step, float *c, int ldc, rws_arena *scratch);
 
 /* C[m,n] += A[k,m]^T (scale X[k,n] + shift). The rows of X follow each other without gaps. */
-void rws_bits_tn(int m, int n, int k, const float *a, int lda, const float *x, float scale, float shift, float *c,
-                 int ldc, rws_arena *scratch);
+void rws__bits_tn(int m, int n, int k, const float *a, int lda, const float *x, float scale, float shift, float *c,
+                  int ldc, rws_arena *scratch);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-const float *rws_call_input(rws_call *c, int s, int dim)
+const float *rws__call_input(rws_call *c, int s, int dim)
 {
     const rws_view *v = &c->in[s];
     if (!v->row && v->dim == dim) return v->data;
@@ -33,14 +33,14 @@ static bool direct(const rws_call *c, int s, int dim)
     return !c->gin[s].row && c->in[s].dim == dim;
 }
 
-void rws_call_clear(rws_call *c, int s)
+void rws__call_clear(rws_call *c, int s)
 {
     rws_sink *g = &c->gin[s];
     if (g->fresh) memset(g->data, 0, (size_t)c->n * (size_t)c->in[s].dim * sizeof(float));
     g->fresh = false;
 }
 
-float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh)
+float *rws__call_claim(rws_call *c, int s, int dim, bool *fresh)
 {
     *fresh = false;
     if (!c->gin[s].data) return NULL;
@@ -49,20 +49,20 @@ float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh)
         c->gin[s].fresh = false;
         return c->gin[s].data;
     }
-    rws_call_clear(c, s);
+    rws__call_clear(c, s);
     *fresh = true;
     return RWS_NEW(c->arena, float, (size_t)c->n *(size_t)dim);
 }
 
-float *rws_call_open(rws_call *c, int s, int dim)
+float *rws__call_open(rws_call *c, int s, int dim)
 {
     bool   fresh;
-    float *g = rws_call_claim(c, s, dim, &fresh);
+    float *g = rws__call_claim(c, s, dim, &fresh);
     if (fresh) memset(g, 0, (size_t)c->n * (size_t)dim * sizeof(float));
     return g;
 }
 
-void rws_call_close(rws_call *c, int s, int dim, float *gradient)
+void rws__call_close(rws_call *c, int s, int dim, float *gradient)
 {
     if (!gradient || direct(c, s, dim)) return;
     const rws_sink *g = &c->gin[s];
@@ -77,25 +77,25 @@ void rws_call_close(rws_call *c, int s, int dim, float *gradient)
     }
 }
 
-bool rws_call_positive(const rws_call *c, int s)
+bool rws__call_positive(const rws_call *c, int s)
 {
     const rws_view *v = &c->in[s];
     const size_t    dim = (size_t)v->dim, n = v->same ? 1 : (size_t)c->n;
     int             outside = 0;
     if (v->row)
         for (size_t r = 0; r < n; r++)
-            for (size_t j = 0; j < dim; j++) outside |= !(rws_view_row(v, r)[j] > 0);
+            for (size_t j = 0; j < dim; j++) outside |= !(rws__view_row(v, r)[j] > 0);
     else
 #pragma omp simd reduction(| : outside)
         for (size_t i = 0; i < n * dim; i++) outside |= !(v->data[i] > 0);
     return !outside;
 }
 
-rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
-                                rws_error *err)
+rws_status rws__explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
+                                 rws_error *err)
 {
     for (size_t j = 0; j < (size_t)c->in[s].dim; j++) {
-        const double x = rws_plain(rws_view_row(&c->in[s], row)[j]);
+        const double x = rws__plain(rws__view_row(&c->in[s], row)[j]);
         if (!(x > 0))
             return rws_fail(err, RWS_BROKEN, "The %s%s%s is %g; it must be above 0.", what, site ? " at site " : "",
                             site ? site : "", x);
@@ -103,11 +103,11 @@ rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char
     return RWS_OK;
 }
 
-rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
-                             rws_error *err)
+rws_status rws__explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
+                              rws_error *err)
 {
-    const float x = rws_view_row(&c->in[s], row)[0];
-    if (rws_index(x, n) < n) return RWS_OK;
+    const float x = rws__view_row(&c->in[s], row)[0];
+    if (rws__index(x, n) < n) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "The index of %s%s%s is %g; it must be a whole number from 0 to %u.", function,
-                    site ? " after site " : "", site ? site : "", rws_plain(x), n - 1);
+                    site ? " after site " : "", site ? site : "", rws__plain(x), n - 1);
 }

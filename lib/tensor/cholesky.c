@@ -80,26 +80,26 @@ static int factor(const float *a, size_t n, double *work)
 
 static void cholesky_forward(rws_call *c)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const size_t         size = (size_t)c->dim, n = side(c->dim);
     double              *work = RWS_NEW(c->arena, double, size);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float     *out = c->out + r * size;
-        const bool refused = factor(rws_view_row(&c->in[0], r), n, work) != 0;
+        const bool refused = factor(rws__view_row(&c->in[0], r), n, work) != 0;
         for (size_t i = 0; i < n; i++) /* a refused row becomes the unit matrix, whose gradient is finite */
             for (size_t j = 0; j < n; j++) out[i * n + j] = refused ? i == j : j <= i ? (float)work[i * n + j] : 0;
         c->refused |= refused;
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static rws_status cholesky_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const size_t         n = side(c->dim);
     double              *work = RWS_NEW(c->arena, double, n *n);
-    const int            at = factor(rws_view_row(&c->in[0], row), n, work);
-    rws_arena_release(c->arena, mark);
+    const int            at = factor(rws__view_row(&c->in[0], row), n, work);
+    rws__arena_release(c->arena, mark);
     if (!at) return RWS_OK;
     return rws_fail(err, RWS_BROKEN,
                     "The matrix of rws_cholesky%s%s is not positive definite: its first %d rows and columns have no "
@@ -113,13 +113,13 @@ static rws_status cholesky_explain(const rws_call *c, size_t row, const char *si
 static void cholesky_backward(rws_call *c)
 {
     if (!c->gin[0].data) return;
-    rws_call_clear(c, 0);
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    rws__call_clear(c, 0);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const size_t         size = (size_t)c->dim, n = side(c->dim);
     double              *l = RWS_NEW(c->arena, double, size), *z = RWS_NEW(c->arena, double, size);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *factor = c->out + r * size, *g = c->gout + r * size;
-        float       *to = rws_call_sink_row(c, 0, r);
+        float       *to = rws__call_sink_row(c, 0, r);
         for (size_t i = 0; i < size; i++) l[i] = (double)factor[i];
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < n; j++) z[i * n + j] = j <= i ? (double)g[i * n + j] : 0;
@@ -133,28 +133,28 @@ static void cholesky_backward(rws_call *c)
             to[i * n + i] += (float)(z[i * n + i] / 2);
         }
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 static rws_var triangle(rws_tangent *t, rws_var a, int how)
 {
-    return rws_tangent_record(t, &rws_op_triangle, (rws_op_args){.k = how}, &a, 1, rws_tangent_dim(t, a));
+    return rws__tangent_record(t, &rws_op_triangle, (rws_op_args){.k = how}, &a, 1, rws__tangent_dim(t, a));
 }
 
 static rws_var transpose(rws_tangent *t, rws_var a, int cols)
 {
-    return rws_tangent_record(t, &rws_op_transpose, (rws_op_args){.k = cols}, &a, 1, rws_tangent_dim(t, a));
+    return rws__tangent_record(t, &rws_op_transpose, (rws_op_args){.k = cols}, &a, 1, rws__tangent_dim(t, a));
 }
 
 static rws_var solve(rws_tangent *t, rws_var l, rws_var b, int transposed)
 {
-    return rws_tangent_record(t, &rws_op_solve, (rws_op_args){.k = transposed}, (rws_var[]){l, b}, 2,
-                              rws_tangent_dim(t, b));
+    return rws__tangent_record(t, &rws_op_solve, (rws_op_args){.k = transposed}, (rws_var[]){l, b}, 2,
+                               rws__tangent_dim(t, b));
 }
 
 static rws_var product(rws_tangent *t, rws_var a, rws_var b, int inner, int dim)
 {
-    return rws_tangent_record(t, &rws_op_matmul, (rws_op_args){.k = inner}, (rws_var[]){a, b}, 2, dim);
+    return rws__tangent_record(t, &rws_op_matmul, (rws_op_args){.k = inner}, (rws_var[]){a, b}, 2, dim);
 }
 
 /* dL = L (lower triangle and half of the diagonal of L^-1 dA L^-T) */
@@ -194,30 +194,30 @@ static void substitute(const float *l, size_t n, size_t p, bool transposed, doub
 
 static void solve_forward(rws_call *c)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const size_t         size = (size_t)c->dim, n = side(c->in[0].dim);
     double              *x = RWS_NEW(c->arena, double, size);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *l = rws_view_row(&c->in[0], r), *b = rws_view_row(&c->in[1], r);
+        const float *l = rws__view_row(&c->in[0], r), *b = rws__view_row(&c->in[1], r);
         for (size_t i = 0; i < size; i++) x[i] = (double)b[i];
         substitute(l, n, size / n, c->args.k, x);
         for (size_t i = 0; i < size; i++) c->out[r * size + i] = (float)x[i];
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* grad B = L^-T G, and grad L = -(grad B) X^T; for L^-T B, grad B = L^-1 G and grad L = -X (grad B)^T. */
 static void solve_backward(rws_call *c)
 {
-    const rws_arena_mark mark = rws_arena_at(c->arena);
+    const rws_arena_mark mark = rws__arena_at(c->arena);
     const size_t         size = (size_t)c->dim, n = side(c->in[0].dim), p = size / n;
     double              *gb = RWS_NEW(c->arena, double, size), *x = RWS_NEW(c->arena, double, size);
     for (int s = 0; s < 2; s++)
-        if (c->gin[s].data) rws_call_clear(c, s);
+        if (c->gin[s].data) rws__call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        float *to_l = rws_call_sink_row(c, 0, r), *to_b = rws_call_sink_row(c, 1, r);
+        float *to_l = rws__call_sink_row(c, 0, r), *to_b = rws__call_sink_row(c, 1, r);
         for (size_t i = 0; i < size; i++) gb[i] = (double)c->gout[r * size + i], x[i] = (double)c->out[r * size + i];
-        substitute(rws_view_row(&c->in[0], r), n, p, !c->args.k, gb);
+        substitute(rws__view_row(&c->in[0], r), n, p, !c->args.k, gb);
         for (size_t i = 0; i < size && to_b; i++) to_b[i] += (float)gb[i];
         const double *left = c->args.k ? x : gb, *right = c->args.k ? gb : x;
         for (size_t i = 0; i < n && to_l; i++)
@@ -227,18 +227,18 @@ static void solve_backward(rws_call *c)
                 to_l[i * n + j] -= (float)sum;
             }
     }
-    rws_arena_release(c->arena, mark);
+    rws__arena_release(c->arena, mark);
 }
 
 /* dX = L^-1 (dB - dL X), and with L^T in the place of L if transposed */
 static rws_var solve_tangent(rws_tangent *t)
 {
-    const int n = (int)side(rws_tangent_dim(t, t->in[0]));
+    const int n = (int)side(rws__tangent_dim(t, t->in[0]));
     rws_var   right = t->d[1];
     if (t->d[0].id) {
         rws_var dl = triangle(t, t->d[0], RWS_TRIANGLE);
         if (t->args.k) dl = transpose(t, dl, n);
-        right = rws_tangent_add(t, right, rws_tangent_scale(t, product(t, dl, t->y, n, t->dim), -1));
+        right = rws__tangent_add(t, right, rws__tangent_scale(t, product(t, dl, t->y, n, t->dim), -1));
     }
     return solve(t, t->in[0], right, t->args.k);
 }

@@ -24,22 +24,22 @@ const rws_function_info rws_functions[] = {
     [RWS_DIGAMMA] = {"digamma", "the derivative of lgamma"},
 };
 
-void rws_function_apply(rws_function f, size_t n, const float *x, float *y)
+void rws__function_apply(rws_function f, size_t n, const float *x, float *y)
 {
     switch (f) {
     case RWS_LINEAR: RWS_EACH(n, y[i] = x[i]); return;
-    case RWS_TANH: RWS_EACH(n, y[i] = rws_tanh(x[i])); return;
+    case RWS_TANH: RWS_EACH(n, y[i] = rws__tanh(x[i])); return;
     case RWS_RELU: RWS_EACH(n, y[i] = x[i] <= 0 ? 0 : x[i]); return; /* a NaN stays a NaN */
-    case RWS_ELU: RWS_EACH(n, float e = rws_expm1(x[i] >= 0 ? 0 : x[i]); y[i] = x[i] > 0 ? x[i] : e); return;
-    case RWS_SIGMOID: RWS_EACH(n, y[i] = 1 / (1 + rws_exp(-x[i]))); return;
-    case RWS_SOFTPLUS: RWS_EACH(n, float a = fabsf(x[i]); y[i] = (x[i] > 0 ? x[i] : 0) + log1pf(rws_exp(-a))); return;
-    case RWS_EXP: RWS_EACH(n, y[i] = rws_exp(x[i])); return;
+    case RWS_ELU: RWS_EACH(n, float e = rws__expm1(x[i] >= 0 ? 0 : x[i]); y[i] = x[i] > 0 ? x[i] : e); return;
+    case RWS_SIGMOID: RWS_EACH(n, y[i] = 1 / (1 + rws__exp(-x[i]))); return;
+    case RWS_SOFTPLUS: RWS_EACH(n, float a = fabsf(x[i]); y[i] = (x[i] > 0 ? x[i] : 0) + log1pf(rws__exp(-a))); return;
+    case RWS_EXP: RWS_EACH(n, y[i] = rws__exp(x[i])); return;
     case RWS_LOG: RWS_EACH(n, y[i] = logf(x[i])); return;
     default: RWS_CHECK(!"a known function");
     }
 }
 
-void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out)
+void rws__function_slope(rws_function f, size_t n, const float *y, const float *g, float *out)
 {
     switch (f) {
     case RWS_LINEAR: RWS_EACH(n, out[i] = g[i]); return;
@@ -47,14 +47,14 @@ void rws_function_slope(rws_function f, size_t n, const float *y, const float *g
     case RWS_RELU: RWS_EACH(n, out[i] = y[i] > 0 ? g[i] : 0); return;
     case RWS_ELU: RWS_EACH(n, out[i] = y[i] > 0 ? g[i] : g[i] * (y[i] + 1)); return;
     case RWS_SIGMOID: RWS_EACH(n, out[i] = g[i] * y[i] * (1 - y[i])); return;
-    case RWS_SOFTPLUS: RWS_EACH(n, out[i] = -g[i] * rws_expm1(-y[i])); return;
-    case RWS_EXP: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], y[i])); return;
-    case RWS_LOG: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], rws_exp(-y[i]))); return;
+    case RWS_SOFTPLUS: RWS_EACH(n, out[i] = -g[i] * rws__expm1(-y[i])); return;
+    case RWS_EXP: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], y[i])); return;
+    case RWS_LOG: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], rws__exp(-y[i]))); return;
     default: RWS_CHECK(!"a known function");
     }
 }
 
-void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out)
+void rws__function_bend(rws_function f, size_t n, const float *y, const float *g, float *out)
 {
     switch (f) {
     case RWS_LINEAR:
@@ -62,9 +62,9 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
     case RWS_TANH: RWS_EACH(n, out[i] = -2 * g[i] * y[i]); return;
     case RWS_ELU: RWS_EACH(n, out[i] = y[i] > 0 ? 0 : g[i]); return;
     case RWS_SIGMOID: RWS_EACH(n, out[i] = g[i] * (1 - 2 * y[i])); return;
-    case RWS_SOFTPLUS: RWS_EACH(n, out[i] = g[i] * rws_exp(-y[i])); return;
+    case RWS_SOFTPLUS: RWS_EACH(n, out[i] = g[i] * rws__exp(-y[i])); return;
     case RWS_EXP: RWS_EACH(n, out[i] = g[i]); return;
-    case RWS_LOG: RWS_EACH(n, out[i] = -g[i] * rws_where(g[i], rws_exp(-y[i]))); return;
+    case RWS_LOG: RWS_EACH(n, out[i] = -g[i] * rws__where(g[i], rws__exp(-y[i]))); return;
     default: RWS_CHECK(!"a known function");
     }
 }

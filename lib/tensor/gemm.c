@@ -241,7 +241,7 @@ static void copy_panel_transposed(const float *b, size_t ldb, int k, int width, 
         for (; rows == 8 && p + 8 <= k; p += 8) {
             rws_v8 square[8];
             EACH(r, 8) square[r] = *(const rws_v8 *)(from + (size_t)r * ldb + p);
-            rws_tile_transpose(square);
+            rws__tile_transpose(square);
             EACH(r, 8) * (rws_v8 *)(panel + (p + r) * WIDTH + i) = square[r];
         }
         for (; p < k; p++)
@@ -299,14 +299,14 @@ static tile whole(int k, const float *a, int lda, const float *b, int ldb, const
                   .k = k};
 }
 
-void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
-                 float *c, int ldc)
+void rws__gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
+                  float *c, int ldc)
 {
     product(m, n, whole(k, a, lda, b, ldb, from, step, c, ldc));
 }
 
-void rws_gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
-                 float *c, int ldc)
+void rws__gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
+                  float *c, int ldc)
 {
     tile t = whole(k, a, lda, b, ldb, from, step, c, ldc);
     t.transposed = true;
@@ -324,7 +324,7 @@ static void multiply_vector(int m, int k, const float *a, int lda, const float *
     }
 }
 
-void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
+void rws__gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
 {
     if (n == 1 && ldb == 1 && ldc == 1) {
         multiply_vector(m, k, a, lda, b, c);

@@ -34,13 +34,13 @@ static void matmul_forward(rws_call *c)
 {
     const sizes s = sizes_of(c);
     if (one_matrix(c)) { /* out = X A^T */
-        rws_gemm_nt(c->n, s.m, s.k, rws_call_input(c, 1, s.k), s.k, c->in[0].data, s.k, NULL, 0, c->out, s.m);
+        rws__gemm_nt(c->n, s.m, s.k, rws__call_input(c, 1, s.k), s.k, c->in[0].data, s.k, NULL, 0, c->out, s.m);
         return;
     }
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *a = rws_view_row(&c->in[0], r), *b = rws_view_row(&c->in[1], r);
+        const float *a = rws__view_row(&c->in[0], r), *b = rws__view_row(&c->in[1], r);
         float       *out = c->out + r * (size_t)c->dim;
-        if (s.p > 1) rws_gemm_nn(s.m, s.p, s.k, a, s.k, b, s.p, NULL, 0, out, s.p);
+        if (s.p > 1) rws__gemm_nn(s.m, s.p, s.k, a, s.k, b, s.p, NULL, 0, out, s.p);
         else
             for (int i = 0; i < s.m; i++) out[i] = row_dot(a + (size_t)i * (size_t)s.k, b, (size_t)s.k);
     }
@@ -50,12 +50,12 @@ static void matmul_forward(rws_call *c)
 static void one_matrix_backward(rws_call *c, sizes s)
 {
     bool   fresh;
-    float *gx = rws_call_claim(c, 1, s.k, &fresh);
-    if (gx) rws_gemm_nn(c->n, s.k, s.m, c->gout, s.m, c->in[0].data, s.k, fresh ? NULL : gx, s.k, gx, s.k);
-    rws_call_close(c, 1, s.k, gx);
+    float *gx = rws__call_claim(c, 1, s.k, &fresh);
+    if (gx) rws__gemm_nn(c->n, s.k, s.m, c->gout, s.m, c->in[0].data, s.k, fresh ? NULL : gx, s.k, gx, s.k);
+    rws__call_close(c, 1, s.k, gx);
     if (!c->gin[0].data) return;
-    rws_call_clear(c, 0);
-    rws_gemm_tn(s.m, s.k, c->n, c->gout, s.m, rws_call_input(c, 1, s.k), s.k, rws_call_sink_row(c, 0, 0), s.k);
+    rws__call_clear(c, 0);
+    rws__gemm_tn(s.m, s.k, c->n, c->gout, s.m, rws__call_input(c, 1, s.k), s.k, rws__call_sink_row(c, 0, 0), s.k);
 }
 
 /* grad A = G B^T, and grad B = A^T G */
@@ -67,27 +67,28 @@ static void matmul_backward(rws_call *c)
         return;
     }
     for (int i = 0; i < 2; i++)
-        if (c->gin[i].data) rws_call_clear(c, i);
+        if (c->gin[i].data) rws__call_clear(c, i);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *a = rws_view_row(&c->in[0], r), *b = rws_view_row(&c->in[1], r), *g = c->gout + r * (size_t)c->dim;
-        float       *ga = rws_call_sink_row(c, 0, r), *gb = rws_call_sink_row(c, 1, r);
-        if (ga && s.p > 1) rws_gemm_nt(s.m, s.k, s.p, g, s.p, b, s.p, ga, s.k, ga, s.k);
+        const float *a = rws__view_row(&c->in[0], r), *b = rws__view_row(&c->in[1], r),
+                    *g = c->gout + r * (size_t)c->dim;
+        float *ga = rws__call_sink_row(c, 0, r), *gb = rws__call_sink_row(c, 1, r);
+        if (ga && s.p > 1) rws__gemm_nt(s.m, s.k, s.p, g, s.p, b, s.p, ga, s.k, ga, s.k);
         else if (ga)
             for (int i = 0; i < s.m; i++) row_give(b, (size_t)s.k, g[i], false, ga + (size_t)i * (size_t)s.k);
-        if (gb) rws_gemm_tn(s.k, s.p, s.m, a, s.k, g, s.p, gb, s.p);
+        if (gb) rws__gemm_tn(s.k, s.p, s.m, a, s.k, g, s.p, gb, s.p);
     }
 }
 
 static rws_var matmul(rws_tangent *t, rws_var a, rws_var b)
 {
     if (!a.id || !b.id) return (rws_var){0};
-    return rws_tangent_record(t, &rws_op_matmul, t->args, (rws_var[]){a, b}, 2, t->dim);
+    return rws__tangent_record(t, &rws_op_matmul, t->args, (rws_var[]){a, b}, 2, t->dim);
 }
 
 static rws_var matmul_tangent(rws_tangent *t) /* dA B + A dB */
 {
     const rws_var by_a = matmul(t, t->d[0], t->in[1]), by_b = matmul(t, t->in[0], t->d[1]);
-    return rws_tangent_add(t, by_a, by_b);
+    return rws__tangent_add(t, by_a, by_b);
 }
 
 /* ---- transpose: of a matrix with args.k columns */
@@ -103,16 +104,16 @@ static void transpose_forward(rws_call *c)
 {
     const size_t cols = (size_t)c->args.k, dim = (size_t)c->dim;
     for (size_t r = 0; r < (size_t)c->n; r++)
-        turn(rws_view_row(&c->in[0], r), dim / cols, cols, true, c->out + r * dim);
+        turn(rws__view_row(&c->in[0], r), dim / cols, cols, true, c->out + r * dim);
 }
 
 static void transpose_backward(rws_call *c)
 {
     const size_t cols = (size_t)c->args.k, dim = (size_t)c->dim;
     if (!c->gin[0].data) return;
-    const bool fresh = rws_sink_take(&c->gin[0]);
+    const bool fresh = rws__sink_take(&c->gin[0]);
     for (size_t r = 0; r < (size_t)c->n; r++)
-        turn(c->gout + r * dim, cols, dim / cols, fresh, rws_sink_row(&c->gin[0], r, dim));
+        turn(c->gout + r * dim, cols, dim / cols, fresh, rws__sink_row(&c->gin[0], r, dim));
 }
 
 /* ---- diagonal: of a square matrix; and add_diagonal: A + diag(d), where d may be a single number */
@@ -121,16 +122,16 @@ static void diagonal_forward(rws_call *c)
 {
     const size_t n = (size_t)c->dim;
     for (size_t r = 0; r < (size_t)c->n; r++)
-        for (size_t i = 0; i < n; i++) c->out[r * n + i] = rws_view_row(&c->in[0], r)[i * (n + 1)];
+        for (size_t i = 0; i < n; i++) c->out[r * n + i] = rws__view_row(&c->in[0], r)[i * (n + 1)];
 }
 
 static void diagonal_backward(rws_call *c)
 {
     const size_t n = (size_t)c->dim;
     if (!c->gin[0].data) return;
-    rws_call_clear(c, 0);
+    rws__call_clear(c, 0);
     for (size_t r = 0; r < (size_t)c->n; r++)
-        for (size_t i = 0; i < n; i++) rws_call_sink_row(c, 0, r)[i * (n + 1)] += c->gout[r * n + i];
+        for (size_t i = 0; i < n; i++) rws__call_sink_row(c, 0, r)[i * (n + 1)] += c->gout[r * n + i];
 }
 
 static void add_diagonal_forward(rws_call *c)
@@ -138,8 +139,8 @@ static void add_diagonal_forward(rws_call *c)
     const size_t size = (size_t)c->dim, n = side(c->dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float *out = c->out + r * size;
-        memcpy(out, rws_view_row(&c->in[0], r), size * sizeof *out);
-        for (size_t i = 0; i < n; i++) out[i * (n + 1)] += rws_view_at(&c->in[1], r, i);
+        memcpy(out, rws__view_row(&c->in[0], r), size * sizeof *out);
+        for (size_t i = 0; i < n; i++) out[i * (n + 1)] += rws__view_at(&c->in[1], r, i);
     }
 }
 
@@ -147,14 +148,14 @@ static void add_diagonal_backward(rws_call *c)
 {
     const size_t size = (size_t)c->dim, n = side(c->dim);
     if (c->gin[0].data) {
-        const bool fresh = rws_sink_take(&c->gin[0]);
+        const bool fresh = rws__sink_take(&c->gin[0]);
         for (size_t r = 0; r < (size_t)c->n; r++)
-            row_give(c->gout + r * size, size, 1, fresh, rws_sink_row(&c->gin[0], r, size));
+            row_give(c->gout + r * size, size, 1, fresh, rws__sink_row(&c->gin[0], r, size));
     }
     if (!c->gin[1].data) return;
-    rws_call_clear(c, 1);
+    rws__call_clear(c, 1);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        float *g = rws_call_sink_row(c, 1, r);
+        float *g = rws__call_sink_row(c, 1, r);
         for (size_t i = 0; i < n; i++) g[c->in[1].dim == 1 ? 0 : i] += c->gout[r * size + i * (n + 1)];
     }
 }
@@ -172,7 +173,7 @@ static void triangle_forward(rws_call *c)
     const float  middle = c->args.k == RWS_TRIANGLE_HALVED ? 0.5f : 1;
     const bool   mirrored = c->args.k == RWS_TRIANGLE_MIRRORED;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *a = rws_view_row(&c->in[0], r);
+        const float *a = rws__view_row(&c->in[0], r);
         float       *out = c->out + r * size;
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < n; j++)
@@ -186,10 +187,10 @@ static void triangle_backward(rws_call *c)
     const float  middle = c->args.k == RWS_TRIANGLE_HALVED ? 0.5f : 1;
     const bool   mirrored = c->args.k == RWS_TRIANGLE_MIRRORED;
     if (!c->gin[0].data) return;
-    rws_call_clear(c, 0);
+    rws__call_clear(c, 0);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *g = c->gout + r * size;
-        float       *to = rws_call_sink_row(c, 0, r);
+        float       *to = rws__call_sink_row(c, 0, r);
         for (size_t i = 0; i < n; i++) {
             for (size_t j = 0; j < i; j++) to[i * n + j] += g[i * n + j] + (mirrored ? g[j * n + i] : 0);
             to[i * n + i] += middle * g[i * n + i];
@@ -204,21 +205,21 @@ const rws_op rws_op_matmul = {.name = "matmul",
                               .backward = matmul_backward};
 const rws_op rws_op_transpose = {.name = "transpose",
                                  .forgets = true,
-                                 .tangent = rws_tangent_linear,
+                                 .tangent = rws__tangent_linear,
                                  .forward = transpose_forward,
                                  .backward = transpose_backward};
 const rws_op rws_op_diagonal = {.name = "diagonal",
                                 .forgets = true,
-                                .tangent = rws_tangent_linear,
+                                .tangent = rws__tangent_linear,
                                 .forward = diagonal_forward,
                                 .backward = diagonal_backward};
 const rws_op rws_op_add_diagonal = {.name = "add_diagonal",
                                     .forgets = true,
-                                    .tangent = rws_tangent_linear,
+                                    .tangent = rws__tangent_linear,
                                     .forward = add_diagonal_forward,
                                     .backward = add_diagonal_backward};
 const rws_op rws_op_triangle = {.name = "triangle",
                                 .forgets = true,
-                                .tangent = rws_tangent_linear,
+                                .tangent = rws__tangent_linear,
                                 .forward = triangle_forward,
                                 .backward = triangle_backward};

@@ -4,7 +4,7 @@
  * rows meet in a call; an op only computes. Forward fills `out` (n x dim) and may save numbers in `saved`; backward
  * adds to the gradient of each wanted input. An op knows nothing of programs, paths or levels.
  *
- * A number of `gout` that is 0 adds 0 to every gradient, even where the slope is infinite (rws_where): a row that is
+ * A number of `gout` that is 0 adds 0 to every gradient, even where the slope is infinite (rws__where): a row that is
  * impossible has the coefficient 0, and the logarithm of its probability has an infinite slope. The tests hold every op
  * to that, at infinite inputs too unless the op is a product with a weight or a matrix.
  *
@@ -100,64 +100,64 @@ typedef struct rws_op {
 } rws_op;
 
 /* The slope, or 0 where the gradient g that is multiplied by it is 0. */
-static inline float rws_where(float g, float slope)
+static inline float rws__where(float g, float slope)
 {
     return g == 0 ? 0 : slope;
 }
 
 /* Row r of an input, read in place, and row r of a gradient. */
-static inline size_t rws_view_index(const rws_view *v, size_t r)
+static inline size_t rws__view_index(const rws_view *v, size_t r)
 {
     return v->row ? v->row[r] : r;
 }
 
-static inline const float *rws_view_row(const rws_view *v, size_t r)
+static inline const float *rws__view_row(const rws_view *v, size_t r)
 {
-    return v->data + rws_view_index(v, r) * (size_t)v->dim;
+    return v->data + rws__view_index(v, r) * (size_t)v->dim;
 }
 
-static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
+static inline float *rws__sink_row(const rws_sink *g, size_t r, size_t dim)
 {
     return g->data + (g->row ? g->row[r] : r) * dim;
 }
 
 /* Number j of row r of an input. An input of one column has the same number for every j. */
-static inline float rws_view_at(const rws_view *v, size_t r, size_t j)
+static inline float rws__view_at(const rws_view *v, size_t r, size_t j)
 {
-    return rws_view_row(v, r)[v->dim == 1 ? 0 : j];
+    return rws__view_row(v, r)[v->dim == 1 ? 0 : j];
 }
 
-/* Row r of the gradient of input s, to be added to after rws_call_clear; NULL if it is not wanted. */
-static inline float *rws_call_sink_row(const rws_call *c, int s, size_t r)
+/* Row r of the gradient of input s, to be added to after rws__call_clear; NULL if it is not wanted. */
+static inline float *rws__call_sink_row(const rws_call *c, int s, size_t r)
 {
-    return c->gin[s].data ? rws_sink_row(&c->gin[s], r, (size_t)c->in[s].dim) : NULL;
+    return c->gin[s].data ? rws__sink_row(&c->gin[s], r, (size_t)c->in[s].dim) : NULL;
 }
 
 /* Input s as n x dim contiguous numbers: rows are gathered and a single column is repeated as needed. */
-const float *rws_call_input(rws_call *c, int s, int dim);
+const float *rws__call_input(rws_call *c, int s, int dim);
 
-/* Where to add the gradient of input s, n x dim; to be given to rws_call_close when done. NULL if it is not wanted.
- * From rws_call_claim, *fresh tells that the gradient is to be written instead of added to, which saves clearing it. */
-float *rws_call_open(rws_call *c, int s, int dim);
-float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh);
-void   rws_call_clear(rws_call *c, int s); /* zeros a fresh gradient, for ops that add to gin themselves */
-void   rws_call_close(rws_call *c, int s, int dim, float *gradient);
+/* Where to add the gradient of input s, n x dim; to be given to rws__call_close when done. NULL if it is not wanted.
+ * From rws__call_claim, *fresh tells that the gradient is to be written instead of added to, which saves clearing it. */
+float *rws__call_open(rws_call *c, int s, int dim);
+float *rws__call_claim(rws_call *c, int s, int dim, bool *fresh);
+void   rws__call_clear(rws_call *c, int s); /* zeros a fresh gradient, for ops that add to gin themselves */
+void   rws__call_close(rws_call *c, int s, int dim, float *gradient);
 
 /* Whether all numbers of input s, in all rows of the call, are above 0; false if one is NaN. */
-bool rws_call_positive(const rws_call *c, int s);
+bool rws__call_positive(const rws_call *c, int s);
 
 /* A number as messages show it: NaN without a sign. */
-static inline double rws_plain(float x)
+static inline double rws__plain(float x)
 {
     return isnan(x) ? (double)NAN : (double)x;
 }
 
 /* For explain: fails with a message if a number of input s in this row is not above 0. `what` names such a number. */
-rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
-                                rws_error *err);
+rws_status rws__explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
+                                 rws_error *err);
 
 /* x as an index: a whole number from 0 to n - 1. Returns n if x is anything else. */
-static inline uint32_t rws_index(float x, uint32_t n)
+static inline uint32_t rws__index(float x, uint32_t n)
 {
     const float   within = x >= 0 && x < 0x1p31f ? x : 0.5f;
     const int32_t i = (int32_t)within;
@@ -165,8 +165,8 @@ static inline uint32_t rws_index(float x, uint32_t n)
 }
 
 /* For explain: fails with a message if input s of this row, a single number, is not an index from 0 to n - 1. */
-rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
-                             rws_error *err);
+rws_status rws__explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
+                              rws_error *err);
 
 /* The functions that rws_apply knows, by their numbers. */
 typedef struct {
@@ -177,9 +177,9 @@ extern const rws_function_info rws_functions[RWS_DIGAMMA + 1];
 
 /* The functions f up to RWS_LOG, whose derivatives f' are functions of y = f(x); those after RWS_LOG belong to the op
  * map. Each function writes n numbers: y = f(x); g f'; and g times the derivative of f' by y. */
-void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
-void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
-void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
+void rws__function_apply(rws_function f, size_t n, const float *x, float *y);
+void rws__function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
+void rws__function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
 
 /* The ops that other files than their own record or look for. */
 extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,

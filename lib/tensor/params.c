@@ -16,7 +16,7 @@ static float *vector_new(size_t n)
     return v;
 }
 
-void rws_params_release(rws_params *p)
+void rws__params_release(rws_params *p)
 {
     for (int i = 0; i < p->n; i++) {
         if (!p->value) free(p->list[i]->value);
@@ -28,7 +28,7 @@ void rws_params_release(rws_params *p)
     *p = (rws_params){0};
 }
 
-rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols)
+rws_param *rws__params_add(rws_params *p, rws_group group, const char *name, int rows, int cols)
 {
     RWS_CHECK(!p->value && rows > 0 && cols > 0 && group < RWS_GROUPS);
     for (int i = 0; i < p->n; i++)
@@ -48,7 +48,7 @@ rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int 
     param->number = p->n;
     param->rows = rows;
     param->cols = cols;
-    param->value = vector_new(rws_param_size(param));
+    param->value = vector_new(rws__param_size(param));
     if (!param->value) {
         free(param);
         return NULL;
@@ -56,7 +56,7 @@ rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int 
     return p->list[p->n++] = param;
 }
 
-bool rws_params_pack(rws_params *p)
+bool rws__params_pack(rws_params *p)
 {
     RWS_CHECK(!p->value);
     p->size = p->transposed_size = 0;
@@ -66,10 +66,10 @@ bool rws_params_pack(rws_params *p)
             rws_param *param = p->list[i];
             if (param->group != (rws_group)g) continue;
             param->offset = p->size;
-            p->size += rws_param_size(param);
+            p->size += rws__param_size(param);
             if (param->transposed) {
                 param->transposed_at = p->transposed_size;
-                p->transposed_size += (rws_param_size(param) + 15) / 16 * 16;
+                p->transposed_size += (rws__param_size(param) + 15) / 16 * 16;
             }
         }
     }
@@ -85,11 +85,11 @@ bool rws_params_pack(rws_params *p)
     p->value = value;
     for (int i = 0; i < p->n; i++) {
         rws_param *param = p->list[i];
-        memcpy(p->value + param->offset, param->value, rws_param_size(param) * sizeof(float));
+        memcpy(p->value + param->offset, param->value, rws__param_size(param) * sizeof(float));
         free(param->value);
         param->value = p->value + param->offset;
     }
-    rws_params_transpose(p, ~0u, p->value, p->transposed);
+    rws__params_transpose(p, ~0u, p->value, p->transposed);
     return true;
 }
 
@@ -98,11 +98,11 @@ static inline void transpose_tile(const float *w, size_t cols, float *t, size_t 
 {
     rws_v8 a[8];
     for (int i = 0; i < 8; i++) a[i] = *(const rws_v8 *)(w + (size_t)i * cols);
-    rws_tile_transpose(a);
+    rws__tile_transpose(a);
     for (int i = 0; i < 8; i++) *(rws_v8 *)(t + (size_t)i * rows) = a[i];
 }
 
-void rws_param_transpose(const rws_param *p, int first, int end, const float *from, float *to)
+void rws__param_transpose(const rws_param *p, int first, int end, const float *from, float *to)
 {
     if (!p->transposed) return;
     const float *w = from + p->offset;
@@ -115,10 +115,10 @@ void rws_param_transpose(const rws_param *p, int first, int end, const float *fr
         for (size_t j = i < whole_rows ? whole_cols : 0; j < cols; j++) t[j * rows + i] = w[i * cols + j];
 }
 
-void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to)
+void rws__params_transpose(const rws_params *p, unsigned groups, const float *from, float *to)
 {
     for (int i = 0; i < p->n; i++)
-        if (groups >> p->list[i]->group & 1) rws_param_transpose(p->list[i], 0, p->list[i]->rows, from, to);
+        if (groups >> p->list[i]->group & 1) rws__param_transpose(p->list[i], 0, p->list[i]->rows, from, to);
 }
 
 float *rws_param_values(const rws_param *p)
@@ -145,7 +145,7 @@ void rws_param_read(const rws_param *p, rws_scale scale, double *numbers)
     }
 }
 
-int rws_param_shape(const rws_param *p, int shape[RWS_PARAM_DIMS])
+int rws__param_shape(const rws_param *p, int shape[RWS_PARAM_DIMS])
 {
     const int K = p->kernel;
     if (K) {

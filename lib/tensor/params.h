@@ -17,8 +17,8 @@ struct rws_param {
     rws_group group;
     int       number; /* its place in the order of declaration */
     int       rows, cols;
-    int       kernel;        /* of a convolution, for rws_param_shape; else 0 */
-    size_t    offset;        /* in the flat vectors, after rws_params_pack */
+    int       kernel;        /* of a convolution, for rws__param_shape; else 0 */
+    size_t    offset;        /* in the flat vectors, after rws__params_pack */
     size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
     bool      transposed;
     float    *value; /* its own memory until pack, then into rws_params.value */
@@ -34,30 +34,30 @@ typedef struct {
 } rws_params;
 
 /* A zeroed rws_params is a valid empty one. */
-void rws_params_release(rws_params *p);
+void rws__params_release(rws_params *p);
 
 /* A new zeroed parameter, which lives as long as the rws_params. Returns NULL if the name is taken, or without memory.
  * */
-rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
+rws_param *rws__params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
 
 /* Lays out all parameters in the flat vector; no parameter can be added afterwards. Returns false without memory: then
  * nothing has changed. */
-bool rws_params_pack(rws_params *p);
+bool rws__params_pack(rws_params *p);
 
 /* Writes the transposed copies of the weights of some groups (bit g: group g), from a flat vector that is laid out like
  * value: value itself, or a direction. */
-void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to);
+void rws__params_transpose(const rws_params *p, unsigned groups, const float *from, float *to);
 
 /* The same for rows first … end - 1 of one parameter. */
-void rws_param_transpose(const rws_param *p, int first, int end, const float *from, float *to);
+void rws__param_transpose(const rws_param *p, int first, int end, const float *from, float *to);
 
-static inline size_t rws_param_size(const rws_param *p)
+static inline size_t rws__param_size(const rws_param *p)
 {
     return (size_t)p->rows * (size_t)p->cols;
 }
 
 /* The sizes of a parameter as PyTorch has them, in `shape`; returns how many there are. */
 enum { RWS_PARAM_DIMS = 4 };
-int rws_param_shape(const rws_param *p, int shape[RWS_PARAM_DIMS]);
+int rws__param_shape(const rws_param *p, int shape[RWS_PARAM_DIMS]);
 
 #endif

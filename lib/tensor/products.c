@@ -11,7 +11,7 @@
 
 #define THICK 48 /* a product of at least so many rows gains nothing from being joined with others */
 
-void rws_products_add(rws_products *p, rws_product product)
+void rws__products_add(rws_products *p, rws_product product)
 {
     if (p->n == p->capacity) {
         const int    capacity = p->capacity ? 2 * p->capacity : 64;
@@ -51,7 +51,7 @@ static inline __attribute__((always_inline)) void sum_columns(const float *x, co
     }
 }
 
-void rws_products_columns(const float *x, const float *dy, size_t n, size_t dim, float *to)
+void rws__products_columns(const float *x, const float *dy, size_t n, size_t dim, float *to)
 {
     if (!x) {
         sum_columns(NULL, dy, n, dim, true, to);
@@ -73,9 +73,9 @@ static void multiply(const rws_product *p, int first, int end, float *gradient, 
     const int    n_y = p->w->rows, n = end - first, cols = p->w->cols;
     const float *dy = p->dy + first;
     float       *to = gradient + p->w->offset + (size_t)first * (size_t)cols + p->offset;
-    if (p->bits) rws_bits_tn(n, p->n_x, p->n, dy, n_y, p->x, p->scale, p->shift, to, cols, scratch);
-    else if (cols == 1 && n == n_y) rws_products_columns(p->x, dy, (size_t)p->n, (size_t)n, to);
-    else rws_gemm_tn(n, p->n_x, p->n, dy, n_y, p->x, p->n_x, to, cols);
+    if (p->bits) rws__bits_tn(n, p->n_x, p->n, dy, n_y, p->x, p->scale, p->shift, to, cols, scratch);
+    else if (cols == 1 && n == n_y) rws__products_columns(p->x, dy, (size_t)p->n, (size_t)n, to);
+    else rws__gemm_tn(n, p->n_x, p->n, dy, n_y, p->x, p->n_x, to, cols);
 }
 
 static bool is_thin(const rws_product *p)
@@ -119,7 +119,7 @@ static int chain(rws_product *list, int n, rws_arena *arena, int **beginnings)
     return n_blocks;
 }
 
-void rws_products_join(rws_products *p, rws_arena *arena)
+void rws__products_join(rws_products *p, rws_arena *arena)
 {
     if (!p->n) return;
     int         *first, n_left = 0;
@@ -136,8 +136,8 @@ void rws_products_join(rws_products *p, rws_arena *arena)
     p->n = n_left;
 }
 
-bool rws_products_sum(const rws_products *p, const rws_param *w, int first, int end, float *gradient,
-                      rws_arena *scratch)
+bool rws__products_sum(const rws_products *p, const rws_param *w, int first, int end, float *gradient,
+                       rws_arena *scratch)
 {
     bool any = false;
     for (int i = 0; i < p->n; i++) {
@@ -148,11 +148,11 @@ bool rws_products_sum(const rws_products *p, const rws_param *w, int first, int 
     return any;
 }
 
-void rws_products_flush(rws_products *p, float *gradient, rws_arena *scratch)
+void rws__products_flush(rws_products *p, float *gradient, rws_arena *scratch)
 {
-    rws_arena_mark mark = rws_arena_at(scratch);
-    rws_products_join(p, scratch);
+    rws_arena_mark mark = rws__arena_at(scratch);
+    rws__products_join(p, scratch);
     for (int i = 0; i < p->n; i++) multiply(&p->list[i], 0, p->list[i].w->rows, gradient, scratch);
-    rws_arena_release(scratch, mark);
+    rws__arena_release(scratch, mark);
     p->n = 0;
 }

@@ -1,7 +1,7 @@
 /* rows.h - loops over one short row of floats.
  *
  * Rows here have a few to a few dozen numbers, so the loops need a short preamble: eight numbers at a time, then four,
- * then one. Expensive functions (an exponential) are faster over many rows at once; see rws_tile.
+ * then one. Expensive functions (an exponential) are faster over many rows at once; see rws__tile.
  */
 #ifndef RWS_TENSOR_ROWS_H
 #define RWS_TENSOR_ROWS_H
@@ -42,19 +42,19 @@ typedef int32_t rws_i4 __attribute__((vector_size(16), may_alias));
 #define RWS_TILE 1024 /* numbers of a tile: a tile and what is computed from it fit the first cache */
 
 /* How many rows of dim numbers make a tile. */
-static inline size_t rws_tile(size_t dim)
+static inline size_t rws__tile(size_t dim)
 {
     return dim < RWS_TILE ? RWS_TILE / dim : 1;
 }
 
 /* Row r of the exponentials of an input, which must be known. */
-static inline const float *rws_exp_row(const rws_view *v, size_t r)
+static inline const float *rws__exp_row(const rws_view *v, size_t r)
 {
-    return v->exp + rws_view_index(v, r) * (size_t)v->dim;
+    return v->exp + rws__view_index(v, r) * (size_t)v->dim;
 }
 
 /* Whether the gradient is to be written instead of added to. From now on it is to be added to. */
-static inline bool rws_sink_take(rws_sink *g)
+static inline bool rws__sink_take(rws_sink *g)
 {
     const bool fresh = g->fresh;
     g->fresh = false;
@@ -95,7 +95,7 @@ static inline float row_dot_where(const float *w, const float *x, size_t n)
     float  rest = 0;
     RWS_ROW(n, s += RWS_GET8(w + j) * (rws_v8)((rws_i8)RWS_GET8(x + j) & (RWS_GET8(w + j) != 0)),
             t += RWS_GET4(w + j) * (rws_v4)((rws_i4)RWS_GET4(x + j) & (RWS_GET4(w + j) != 0)),
-            rest += w[j] * rws_where(w[j], x[j]));
+            rest += w[j] * rws__where(w[j], x[j]));
     return row_fold(s, t) + rest;
 }
 

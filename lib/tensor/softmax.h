@@ -18,13 +18,13 @@ typedef struct {
     float *p, *log_p, *top, *log_total;
 } rws_softmax_rows;
 
-/* The softmax of rows first … end - 1, at most rws_columns_tile(dim) of them. A row whose exponents are all -inf has
+/* The softmax of rows first … end - 1, at most rws__columns_tile(dim) of them. A row whose exponents are all -inf has
  * p = NaN. */
-void rws_softmax(const rws_exponents *e, size_t first, size_t end, size_t dim, rws_softmax_rows to, rws_v8 *scratch);
+void rws__softmax(const rws_exponents *e, size_t first, size_t end, size_t dim, rws_softmax_rows to, rws_v8 *scratch);
 
-static inline rws_v8 *rws_softmax_scratch(rws_arena *arena, size_t dim)
+static inline rws_v8 *rws__softmax_scratch(rws_arena *arena, size_t dim)
 {
-    return RWS_NEW(arena, rws_v8, (rws_columns_tile(dim) / 4 + 1) * dim);
+    return RWS_NEW(arena, rws_v8, (rws__columns_tile(dim) / 4 + 1) * dim);
 }
 
 #endif

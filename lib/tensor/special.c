@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-double rws_lgamma(double x)
+double rws__lgamma(double x)
 {
     int sign;
     return lgamma_r(x, &sign);
@@ -15,7 +15,7 @@ double rws_lgamma(double x)
 /* log Gamma(x + 1) less Stirling's formula, (x + 1/2) log x - x + log(2 pi) / 2. x is above 0. */
 static double stirling_error(double x)
 {
-    if (x < 16) return rws_lgamma(x + 1) - (x + 0.5) * log(x) + x - 0.91893853320467274178;
+    if (x < 16) return rws__lgamma(x + 1) - (x + 0.5) * log(x) + x - 0.91893853320467274178;
     const double z = 1 / (x * x);
     return (1 / 12.0 - z * (1 / 360.0 - z * (1 / 1260.0 - z * (1 / 1680.0 - z / 1188)))) / x;
 }
@@ -41,7 +41,7 @@ static double log_rest(double x, double y)
     return x < 0.5 ? log1p(-x) : log(y);
 }
 
-double rws_log_binomial(double k, double n, double p, double q)
+double rws__log_binomial(double k, double n, double p, double q)
 {
     if (k == 0) return n == 0 ? 0 : n * log_rest(p, q);
     if (k == n) return n * log_rest(q, p);
@@ -49,7 +49,7 @@ double rws_log_binomial(double k, double n, double p, double q)
            0.5 * (log(2 * M_PI) + log(k) + log1p(-k / n));
 }
 
-double rws_log_poisson(double x, double mean)
+double rws__log_poisson(double x, double mean)
 {
     return x == 0 ? -mean : -stirling_error(x) - deviance(x, mean) - 0.5 * (log(2 * M_PI) + log(x));
 }
@@ -64,24 +64,24 @@ static bool pole(double x)
     return x <= 0 && x == floor(x);
 }
 
-double rws_digamma(double x)
+double rws__digamma(double x)
 {
     double below = 0;
     if (pole(x)) return NAN;
-    if (x < 0) return rws_digamma(1 - x) - M_PI / tan(M_PI * (x - floor(x)));
+    if (x < 0) return rws__digamma(1 - x) - M_PI / tan(M_PI * (x - floor(x)));
     for (; x < FAR; x++) below += 1 / x;
     const double z = 1 / (x * x);
     return log(x) - 0.5 / x - below -
            z * (1 / 12.0 - z * (1 / 120.0 - z * (1 / 252.0 - z * (1 / 240.0 - z * (1 / 132.0 - z * 691 / 32760)))));
 }
 
-double rws_trigamma(double x)
+double rws__trigamma(double x)
 {
     double below = 0;
     if (pole(x)) return NAN;
     if (x < 0) {
         const double s = sin(M_PI * (x - floor(x)));
-        return M_PI * M_PI / (s * s) - rws_trigamma(1 - x);
+        return M_PI * M_PI / (s * s) - rws__trigamma(1 - x);
     }
     for (; x < FAR; x++) below += 1 / (x * x);
     const double z = 1 / (x * x);
@@ -89,13 +89,13 @@ double rws_trigamma(double x)
            (1 + z * (1 / 6.0 - z * (1 / 30.0 - z * (1 / 42.0 - z * (1 / 30.0 - z * (5 / 66.0 - z * 691 / 2730)))))) / x;
 }
 
-double rws_tetragamma(double x)
+double rws__tetragamma(double x)
 {
     double below = 0;
     if (pole(x)) return NAN;
     if (x < 0) {
         const double s = sin(M_PI * (x - floor(x))), c = cos(M_PI * (x - floor(x)));
-        return rws_tetragamma(1 - x) - 2 * M_PI * M_PI * M_PI * c / (s * s * s);
+        return rws__tetragamma(1 - x) - 2 * M_PI * M_PI * M_PI * c / (s * s * s);
     }
     for (; x < FAR; x++) below += 2 / (x * x * x);
     const double z = 1 / (x * x);
@@ -106,7 +106,7 @@ double rws_tetragamma(double x)
 /* ---- tails of the normal distribution */
 
 /* Far out, Q(z) = phi(z) / z (1 - 1 / z^2 + 3 / z^4 - 15 / z^6 + 105 / z^8 - …). */
-double rws_log_tail(double z)
+double rws__log_tail(double z)
 {
     if (z < 25) return log(0.5 * erfc(z * M_SQRT1_2));
     if (isinf(z)) return -INFINITY;
@@ -116,11 +116,11 @@ double rws_log_tail(double z)
 
 /* Newton's method on log Q, which is concave. Q(z) <= exp(-z^2 / 2) / 2 gives a start that is not below the solution,
  * so the steps go down to it. */
-double rws_tail_inverse(double log_q)
+double rws__tail_inverse(double log_q)
 {
     double z = sqrt(fmax(0, -2 * (log_q + M_LN2)));
     for (int i = 0; i < 60; i++) {
-        const double at = rws_log_tail(z), hazard = exp(-z * z / 2 - 0.91893853320467274178 - at);
+        const double at = rws__log_tail(z), hazard = exp(-z * z / 2 - 0.91893853320467274178 - at);
         const double step = (at - log_q) / hazard;
         z += step;
         if (!(fabs(step) > 1e-15 * (1 + z))) break;
@@ -143,8 +143,8 @@ static rws_gamma_share gamma_series(double a, double x)
         sum += term;
         slopes += term * slope;
     }
-    const double p = exp(a * log(x) - x - rws_lgamma(a + 1)) * sum;
-    return (rws_gamma_share){p, 1 - p, p * (log(x) - rws_digamma(a + 1) + slopes / sum)};
+    const double p = exp(a * log(x) - x - rws__lgamma(a + 1)) * sum;
+    return (rws_gamma_share){p, 1 - p, p * (log(x) - rws__digamma(a + 1) + slopes / sum)};
 }
 
 /* A number and its derivatives by two shapes. */
@@ -179,11 +179,11 @@ static rws_gamma_share gamma_fraction(double a, double x)
     double       value = d.x, log_slope[2] = {1 / first, 0}, step = 0;
     for (int n = 1; n < MAX_TERMS && fabs(step - 1) > EPSILON; n++)
         value *= step = lentz((dual){x + 2 * n + 1 - a, {-1, 0}}, (dual){-n * (n - a), {n, 0}}, &d, &e, log_slope);
-    const double q = exp(a * log(x) - x - rws_lgamma(a)) * value;
-    return (rws_gamma_share){1 - q, q, -q * (log(x) - rws_digamma(a) + log_slope[0])};
+    const double q = exp(a * log(x) - x - rws__lgamma(a)) * value;
+    return (rws_gamma_share){1 - q, q, -q * (log(x) - rws__digamma(a) + log_slope[0])};
 }
 
-rws_gamma_share rws_gamma_below(double a, double x)
+rws_gamma_share rws__gamma_below(double a, double x)
 {
     if (x <= 0) return (rws_gamma_share){0, 1, 0};
     if (isinf(x)) return (rws_gamma_share){1, 0, 0};
@@ -192,16 +192,16 @@ rws_gamma_share rws_gamma_below(double a, double x)
 
 /* Newton's method on y = log x, kept within a bracket that shrinks. The start is Wilson and Hilferty's, or for small
  * shapes the first term of the series. */
-double rws_gamma_quantile(double a, double u, double *by_a)
+double rws__gamma_quantile(double a, double u, double *by_a)
 {
-    double       low = -1e4, high = 1e4, y = (log(u) + rws_lgamma(a + 1)) / a;
-    const double z = u < 0.5 ? -rws_tail_inverse(log(u)) : rws_tail_inverse(log1p(-u));
+    double       low = -1e4, high = 1e4, y = (log(u) + rws__lgamma(a + 1)) / a;
+    const double z = u < 0.5 ? -rws__tail_inverse(log(u)) : rws__tail_inverse(log1p(-u));
     const double root = 1 - 1 / (9 * a) + z / (3 * sqrt(a));
     if (a > 0.5 && root > 0.1) y = log(a) + 3 * log(root);
     for (int i = 0; i < 200; i++) {
-        const rws_gamma_share s = rws_gamma_below(a, exp(y));
+        const rws_gamma_share s = rws__gamma_below(a, exp(y));
         const double          gap = u < 0.5 ? s.below - u : 1 - u - s.above;
-        const double          density = exp(a * y - exp(y) - rws_lgamma(a)); /* of y */
+        const double          density = exp(a * y - exp(y) - rws__lgamma(a)); /* of y */
         if (gap > 0) high = y;
         else low = y;
         const double step = -gap / density, next = y + step;
@@ -215,7 +215,7 @@ double rws_gamma_quantile(double a, double u, double *by_a)
         if (!(y > low && y < high)) y = (low + high) / 2;
     }
     const double x = exp(y);
-    *by_a = x == 0 ? 0 : -rws_gamma_below(a, x).by_a * x / exp(a * y - x - rws_lgamma(a));
+    *by_a = x == 0 ? 0 : -rws__gamma_below(a, x).by_a * x / exp(a * y - x - rws__lgamma(a));
     return x;
 }
 
@@ -252,13 +252,14 @@ static double beta_fraction(double a, double b, double x, double y, double *by_a
         value *= step;
         if (fabs(step - 1) < EPSILON) break;
     }
-    const double share = exp(rws_lgamma(a + b) - rws_lgamma(a + 1) - rws_lgamma(b) + a * log(x) + b * log(y)) * value;
-    *by_a = share * (log(x) + rws_digamma(a + b) - rws_digamma(a + 1) + log_slope[0]);
-    *by_b = share * (log(y) + rws_digamma(a + b) - rws_digamma(b) + log_slope[1]);
+    const double share =
+        exp(rws__lgamma(a + b) - rws__lgamma(a + 1) - rws__lgamma(b) + a * log(x) + b * log(y)) * value;
+    *by_a = share * (log(x) + rws__digamma(a + b) - rws__digamma(a + 1) + log_slope[0]);
+    *by_b = share * (log(y) + rws__digamma(a + b) - rws__digamma(b) + log_slope[1]);
     return share;
 }
 
-rws_beta_share rws_beta_below(double a, double b, double x, double y)
+rws_beta_share rws__beta_below(double a, double b, double x, double y)
 {
     rws_beta_share s = {0, 1, 0, 0};
     if (x <= 0) return s;
@@ -276,13 +277,13 @@ rws_beta_share rws_beta_below(double a, double b, double x, double y)
 }
 
 /* Newton's method on t = log(x / (1 - x)), kept within a bracket that shrinks. */
-double rws_beta_quantile(double a, double b, double u, double *by_a, double *by_b)
+double rws__beta_quantile(double a, double b, double u, double *by_a, double *by_b)
 {
-    const double log_norm = rws_lgamma(a + b) - rws_lgamma(a) - rws_lgamma(b);
+    const double log_norm = rws__lgamma(a + b) - rws__lgamma(a) - rws__lgamma(b);
     double       low = -700, high = 700, t = log(a) - log(b), x = 0, y = 1, density = 0;
     for (int i = 0; i < 200; i++) {
         x = 1 / (1 + exp(-t)), y = 1 / (1 + exp(t));
-        const rws_beta_share s = rws_beta_below(a, b, x, y);
+        const rws_beta_share s = rws__beta_below(a, b, x, y);
         const double         gap = u < 0.5 ? s.below - u : 1 - u - s.above;
         density = exp(log_norm + a * log(x) + b * log(y)); /* of t */
         if (gap > 0) high = t;
@@ -291,7 +292,7 @@ double rws_beta_quantile(double a, double b, double u, double *by_a, double *by_
         if (gap == 0 || fabs(step) < 1e-13 * (1 + fabs(t)) || high - low < 1e-13 * (1 + fabs(t))) break;
         t = next > low && next < high ? next : (low + high) / 2;
     }
-    const rws_beta_share s = rws_beta_below(a, b, x, y);
+    const rws_beta_share s = rws__beta_below(a, b, x, y);
     *by_a = density > 0 ? -s.by_a * x * y / density : 0;
     *by_b = density > 0 ? -s.by_b * x * y / density : 0;
     return x;

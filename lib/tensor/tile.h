@@ -4,7 +4,7 @@
 
 #include "base/vecmath.h"
 
-static inline __attribute__((always_inline)) void rws_tile_transpose(rws_v8 a[8])
+static inline __attribute__((always_inline)) void rws__tile_transpose(rws_v8 a[8])
 {
     rws_v8 b[8];
     for (int i = 0; i < 8; i += 2) { /* swaps single numbers, then pairs, then halves of a vector */

@@ -72,7 +72,7 @@ static int parts_of(const rws_trainer *t)
     return t->program.config.particle_shards;
 }
 
-rws_status rws_cut_new(rws_trainer *t, rws_error *err)
+rws_status rws__cut_new(rws_trainer *t, rws_error *err)
 {
     if (parts_of(t) == 1) return RWS_OK;
     t->joined = calloc((size_t)t->program.config.shards, sizeof *t->joined);
@@ -87,7 +87,7 @@ rws_status rws_cut_new(rws_trainer *t, rws_error *err)
     return t->joined && (t->moves || !t->ranks.comm) ? RWS_OK : rws_no_memory(err, "the shards");
 }
 
-void rws_cut_free(rws_trainer *t)
+void rws__cut_free(rws_trainer *t)
 {
     for (int i = 0; i < t->program.config.shards && t->joined; i++) {
         rws_joined *j = &t->joined[i];
@@ -110,9 +110,9 @@ static const double *column_in(const rws_scores *s, int c, bool second)
     return s->out[c - 3];
 }
 
-rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine)
+rws_status rws__cut_write(const rws_phase_work *w, int shard, rws_engine *engine)
 {
-    const rws_scores *s = rws_engine_scores(engine);
+    const rws_scores *s = rws__engine_scores(engine);
     rws_shard        *to = &w->t->shards[shard];
     header            h = {.B = s->B, .n = s->n};
     for (int c = 0; c < COLUMNS; c++) h.columns |= (unsigned)(column_in(s, c, w->second) != NULL) << c;
@@ -144,8 +144,8 @@ rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine)
 /* The ranks that have shards of part i of the data. */
 static void ranks_of(const rws_trainer *t, int i, int *first, int *last)
 {
-    *first = rws_ranks_holder(t->ranks.size, t->n_shards, i * parts_of(t));
-    *last = rws_ranks_holder(t->ranks.size, t->n_shards, (i + 1) * parts_of(t) - 1);
+    *first = rws__ranks_holder(t->ranks.size, t->n_shards, i * parts_of(t));
+    *last = rws__ranks_holder(t->ranks.size, t->n_shards, (i + 1) * parts_of(t) - 1);
 }
 
 static bool is_mine(const rws_trainer *t, int i)
@@ -178,7 +178,8 @@ static rws_status make_copies(rws_trainer *t, rws_error *err)
 {
     const int P = parts_of(t);
     bool      grows = false, memory = true;
-    for (int k = 0; k < t->n_shards && t->ranks.comm; k++) RWS_TRY(rws_comm_check_size(t->shards[k].n_rows_bytes, err));
+    for (int k = 0; k < t->n_shards && t->ranks.comm; k++)
+        RWS_TRY(rws__comm_check_size(t->shards[k].n_rows_bytes, err));
     for (int k = 0; k < t->n_shards && t->ranks.comm; k++) {
         if (t->joined[k / P].bytes[k % P] >= t->shards[k].n_rows_bytes) continue;
         grows = true;
@@ -186,7 +187,7 @@ static rws_status make_copies(rws_trainer *t, rws_error *err)
     }
     if (!grows) return RWS_OK;
     const rws_status status =
-        rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the rows of other ranks"), err);
+        rws__trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the rows of other ranks"), err);
     for (int k = 0; k < t->n_shards && status != RWS_OK; k++) t->joined[k / P].bytes[k % P] = 0;
     return status;
 }
@@ -201,12 +202,12 @@ static rws_status move_rows(rws_trainer *t, int i, int part, int *n, rws_error *
     j->rows[part] = is_own(t, shard) ? s->rows : j->copies[part];
     if (!s->n_rows_bytes) return RWS_OK;
     if (!is_own(t, shard))
-        return rws_comm_receive(t->ranks.comm, rws_ranks_holder(t->ranks.size, t->n_shards, shard), tag, j->rows[part],
-                                s->n_rows_bytes, &t->moves[(*n)++], err);
+        return rws__comm_receive(t->ranks.comm, rws__ranks_holder(t->ranks.size, t->n_shards, shard), tag,
+                                 j->rows[part], s->n_rows_bytes, &t->moves[(*n)++], err);
     ranks_of(t, i, &first, &last);
     for (int rank = first; rank <= last; rank++)
         if (rank != t->ranks.rank)
-            RWS_TRY(rws_comm_send(t->ranks.comm, rank, tag, s->rows, s->n_rows_bytes, &t->moves[(*n)++], err));
+            RWS_TRY(rws__comm_send(t->ranks.comm, rank, tag, s->rows, s->n_rows_bytes, &t->moves[(*n)++], err));
     return RWS_OK;
 }
 
@@ -216,7 +217,7 @@ static rws_status bring_rows(rws_trainer *t, rws_error *err)
     RWS_TRY(make_copies(t, err));
     for (int i = 0; i < t->program.config.shards; i++)
         for (int part = 0; part < parts_of(t) && is_mine(t, i); part++) RWS_TRY(move_rows(t, i, part, &n, err));
-    return n ? rws_comm_wait(t->ranks.comm, t->moves, n, err) : RWS_OK;
+    return n ? rws__comm_wait(t->ranks.comm, t->moves, n, err) : RWS_OK;
 }
 
 /* ---- joining and weighing */
@@ -340,26 +341,26 @@ static void weigh_part(void *context, int i, int worker)
         fail_part(t, i);
         return;
     }
-    rws_phase_weigh(w, tallies ? &t->shards[first] : NULL, &t->joined[i].scores,
-                    tallies ? &t->shards[first].tally : &unused);
+    rws__phase_weigh(w, tallies ? &t->shards[first] : NULL, &t->joined[i].scores,
+                     tallies ? &t->shards[first].tally : &unused);
 }
 
-rws_status rws_cut_weigh(const rws_phase_work *w, rws_error *err)
+rws_status rws__cut_weigh(const rws_phase_work *w, rws_error *err)
 {
     RWS_TRY(bring_rows(w->t, err));
-    rws_pool_run(w->t->pool, w->t->program.config.shards, weigh_part, (void *)w);
+    rws__pool_run(w->t->pool, w->t->program.config.shards, weigh_part, (void *)w);
     return RWS_OK;
 }
 
 /* ---- reading */
 
-void rws_cut_read(const rws_phase_work *w, int shard, rws_engine *engine)
+void rws__cut_read(const rws_phase_work *w, int shard, rws_engine *engine)
 {
     rws_trainer      *t = w->t;
     const int         i = shard / parts_of(t), part = shard % parts_of(t);
     const rws_joined *j = &t->joined[i];
     const rws_scores *from = &j->scores;
-    rws_scores       *to = rws_engine_scores(engine);
+    rws_scores       *to = rws__engine_scores(engine);
     for (int d = 0; d < to->B; d++) {
         uint32_t at = from->start[d];
         for (int k = 0; k < part; k++) at += start_of(j->rows[k])[d + 1] - start_of(j->rows[k])[d];

@@ -63,27 +63,27 @@ rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
 {
     rws_trainer  *t = e->t;
     const int     n_test = t->program.n_test;
-    const rws_key key = rws_key_for(t->program.config.seed, t->program.iteration, RWS_KEY_TEST, RWS_TEST_ENUMERATION);
+    const rws_key key = rws__key_for(t->program.config.seed, t->program.iteration, RWS_KEY_TEST, RWS_TEST_ENUMERATION);
     const float  *fields[t->program.setup.n_fields + 1];
     *value = 0;
     for (int first = 0; first < n_test; first += ENUMERATED) {
         const int n = n_test - first < ENUMERATED ? n_test - first : ENUMERATED;
         for (int f = 0; f < t->program.setup.n_fields; f++)
             fields[f] = t->test[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;
-        rws_pass pass = rws_program_pass(&t->program, RWS_WAKE, n, COMBINATIONS, fields, key);
+        rws_pass pass = rws__program_pass(&t->program, RWS_WAKE, n, COMBINATIONS, fields, key);
         pass.enumerate = true;
         pass.scalar = false;
         pass.first_datum = (uint32_t)first;
-        RWS_TRY(rws_trainer_check_stop(t, 0, err));
-        RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
-        for (int d = 0; d < n; d++) *value += log_sum(rws_engine_scores(t->engines[0]), d) / n_test;
+        RWS_TRY(rws__trainer_check_stop(t, 0, err));
+        RWS_TRY(rws__engine_forward(t->engines[0], &pass, err));
+        for (int d = 0; d < n; d++) *value += log_sum(rws__engine_scores(t->engines[0]), d) / n_test;
     }
     return RWS_OK;
 }
 
 rws_status rws_eval_check_stop(rws_eval *e, rws_error *err)
 {
-    return rws_trainer_check_stop(e->t, 0, err);
+    return rws__trainer_check_stop(e->t, 0, err);
 }
 
 typedef struct {
@@ -94,7 +94,7 @@ typedef struct {
 static void compute_program(rws_path *path, void *context)
 {
     const compute_job *j = context;
-    rws_path_output(path, 0, j->f(path, j->state));
+    rws__path_output(path, 0, j->f(path, j->state));
 }
 
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void *state), int n,
@@ -102,13 +102,13 @@ rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void
 {
     if (n == 0) return RWS_OK; /* there is nothing to write */
     compute_job job = {f, e->t->program.state};
-    rws_pass    pass = rws_program_pass(&e->t->program, RWS_COMPUTE, n, 1, fields, (rws_key){0});
+    rws_pass    pass = rws__program_pass(&e->t->program, RWS_COMPUTE, n, 1, fields, (rws_key){0});
     rws_engine *engine = e->t->engines[0];
     pass.program = compute_program;
     pass.context = &job;
-    RWS_TRY(rws_engine_forward(engine, &pass, err));
+    RWS_TRY(rws__engine_forward(engine, &pass, err));
     int          dim = 0;
-    const float *result = rws_engine_result(engine, &dim);
+    const float *result = rws__engine_result(engine, &dim);
     RWS_CHECK(result);
     memcpy(out, result, (size_t)n * (size_t)dim * sizeof(float));
     return RWS_OK;
@@ -122,24 +122,24 @@ typedef struct {
 static void dream(rws_path *path, void *context)
 {
     const dream_job *j = context;
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     j->program(path, j->t->program.state);
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     j->t->program.model->guide(path, j->t->program.state);
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__path_side(path, RWS_SIDE_NONE);
 }
 
 rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const void *state), int n, double *log_q,
                           rws_error *err)
 {
     dream_job     job = {program, e->t};
-    const rws_key key = rws_key_for(e->t->program.config.seed, e->t->program.iteration, RWS_KEY_TEST, RWS_TEST_DREAM);
-    rws_pass      pass = rws_program_pass(&e->t->program, RWS_SLEEP, 1, n, NULL, key);
+    const rws_key key = rws__key_for(e->t->program.config.seed, e->t->program.iteration, RWS_KEY_TEST, RWS_TEST_DREAM);
+    rws_pass      pass = rws__program_pass(&e->t->program, RWS_SLEEP, 1, n, NULL, key);
     rws_engine   *engine = e->t->engines[0];
     pass.program = dream;
     pass.context = &job;
-    RWS_TRY(rws_engine_forward(engine, &pass, err));
-    const rws_scores *s = rws_engine_scores(engine);
+    RWS_TRY(rws__engine_forward(engine, &pass, err));
+    const rws_scores *s = rws__engine_scores(engine);
     *log_q = 0;
     for (int i = 0; i < s->n; i++) *log_q += s->count[i] * s->log_q[i] / n;
     return RWS_OK;
@@ -148,7 +148,7 @@ rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const voi
 rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
                           void (*each)(const rws_particle *p, int count, void *context), void *context, rws_error *err)
 {
-    return rws_trainer_guess(e->t, fields, K, each, context, err);
+    return rws__trainer_guess(e->t, fields, K, each, context, err);
 }
 
 /* The value of a metric that the model's own function measures. The ranks take such metrics in turn. */
@@ -167,7 +167,7 @@ static rws_status measure_own(rws_trainer *t, measured *out, rws_error *err)
     rws_eval e = {.t = t};
     for (int i = 0, k = 0; i < t->n_model_metrics; i++) {
         if (!measures_itself(t, i) || k++ % t->ranks.size != t->ranks.rank) continue;
-        RWS_TRY(rws_trainer_check_stop(t, 0, err));
+        RWS_TRY(rws__trainer_check_stop(t, 0, err));
         RWS_TRY(RWS_CALL_ENTRY(t->program.model, "metric", &t->program.model->metrics[i], measure, err, &e,
                                t->program.state, &out[i].value));
         out[i].rank = t->ranks.rank;
@@ -181,8 +181,8 @@ static rws_status measure_models(rws_trainer *t, double *values, rws_error *err)
     measured  mine[RWS_MAX_METRICS], *all = malloc((size_t)t->ranks.size * sizeof mine);
     for (int i = 0; i < n; i++) mine[i] = (measured){NAN, -1};
     rws_status status = all ? measure_own(t, mine, err) : rws_no_memory(err, "an evaluation");
-    status = rws_trainer_agree(t, status, err);
-    if (status == RWS_OK && t->ranks.comm) status = rws_comm_gather(t->ranks.comm, mine, sizeof mine, all, err);
+    status = rws__trainer_agree(t, status, err);
+    if (status == RWS_OK && t->ranks.comm) status = rws__comm_gather(t->ranks.comm, mine, sizeof mine, all, err);
     else if (status == RWS_OK) memcpy(all, mine, sizeof mine);
     for (int rank = 0; rank < t->ranks.size && status == RWS_OK; rank++)
         for (int i = 0; i < n; i++)
@@ -202,7 +202,7 @@ static rws_status measure_truth(rws_trainer *t, double *value, rws_error *err)
     if (!learned) return rws_no_memory(err, "an evaluation");
     memcpy(learned, s->params.value, size);
     for (int i = 0; i < s->n_truths; i++)
-        memcpy(s->truths[i].param->value, s->truths[i].values, rws_param_size(s->truths[i].param) * sizeof(float));
+        memcpy(s->truths[i].param->value, s->truths[i].values, rws__param_size(s->truths[i].param) * sizeof(float));
     rws_trainer_changed(t);
     while (strcmp(m->name, "exact") != 0) m++;
     const rws_status status = RWS_CALL_ENTRY(t->program.model, "metric", m, measure, err, &e, t->program.state, value);
@@ -221,15 +221,15 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
                           .n = t->n_metrics,
                           .names = t->metric_names,
                           .log_evidence_error = NAN};
-    RWS_TRY(rws_trainer_bound(t, &b, err));
+    RWS_TRY(rws__trainer_bound(t, &b, err));
     out->impossible = b.impossible;
-    if (t->program.model->defaults.grad_std) RWS_TRY(rws_trainer_gradient_noise(t, &spread, err));
+    if (t->program.model->defaults.grad_std) RWS_TRY(rws__trainer_gradient_noise(t, &spread, err));
     RWS_TRY(measure_models(t, out->value, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
         if (measures_itself(t, i)) continue;
         if (i < t->n_model_metrics) out->value[i] = b.metric[i];
-        else if (strcmp(name, "truth") == 0) RWS_TRY(rws_trainer_agree(t, measure_truth(t, &out->value[i], err), err));
+        else if (strcmp(name, "truth") == 0) RWS_TRY(rws__trainer_agree(t, measure_truth(t, &out->value[i], err), err));
         else if (strcmp(name, "grad_std") == 0) out->value[i] = spread.std;
         else if (strcmp(name, "snr_theta") == 0) out->value[i] = spread.snr_theta;
         else if (strcmp(name, "snr_phi") == 0) out->value[i] = spread.snr_phi;
@@ -247,9 +247,9 @@ rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *er
 {
     RWS_TRAINER_ENTER(t, err);
     RWS_NEED(out, err);
-    const unsigned   denormals = rws_denormals_off();
+    const unsigned   denormals = rws__denormals_off();
     const rws_status status = measure(t, out, err);
-    rws_denormals_restore(denormals);
+    rws__denormals_restore(denormals);
     return status;
 }
 
@@ -265,10 +265,10 @@ double rws_measures_get(const rws_measures *m, const char *metric)
 void rws_eval_show(rws_eval *e, const char *label, double value)
 {
     if (!e->shown) return; /* a metric is being measured, which has no list */
-    e->memory_short |= !rws_snapshots_add(e->shown, &(rws_shown){e->snapshot, e->place++, (char *)label, value});
+    e->memory_short |= !rws__snapshots_add(e->shown, &(rws_shown){e->snapshot, e->place++, (char *)label, value});
 }
 
-bool rws_trainer_snapshots_due(const rws_trainer *t)
+bool rws__trainer_snapshots_due(const rws_trainer *t)
 {
     const rws_config *c = &t->program.config;
     const uint64_t    middle = c->iterations / 2;
@@ -285,7 +285,7 @@ static rws_status show_truths(rws_trainer *t, rws_snapshots *out, rws_error *err
     rws_eval learned = {.t = t, .shown = out, .snapshot = "numbers"};
     rws_eval truth = {.t = t, .shown = out, .snapshot = "true_numbers"};
     for (const rws_truth *k = t->program.setup.truths; k < t->program.setup.truths + t->program.setup.n_truths; k++) {
-        double *numbers = malloc(rws_param_size(k->param) * sizeof *numbers);
+        double *numbers = malloc(rws__param_size(k->param) * sizeof *numbers);
         if (!numbers) return rws_no_memory(err, "a snapshot");
         rws_param_read(k->param, k->scale, numbers);
         for (int i = 0; i < k->param->rows * k->param->cols; i++) {
@@ -303,11 +303,11 @@ static rws_status show_truths(rws_trainer *t, rws_snapshots *out, rws_error *err
     return learned.memory_short || truth.memory_short ? rws_no_memory(err, "a snapshot") : RWS_OK;
 }
 
-rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *err)
+rws_status rws__trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *err)
 {
     for (const rws_snapshot *s = t->program.model->snapshots; s && s->name; s++) {
         rws_eval e = {.t = t, .shown = out, .snapshot = s->name};
-        RWS_TRY(rws_trainer_check_stop(t, 0, err));
+        RWS_TRY(rws__trainer_check_stop(t, 0, err));
         RWS_TRY(RWS_CALL_ENTRY(t->program.model, "snapshot", s, measure, err, &e, t->program.state));
         if (e.memory_short) return rws_no_memory(err, "a snapshot");
     }

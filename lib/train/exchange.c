@@ -10,7 +10,7 @@
  * Every message ends with a number (rws_message_status) that is not 0 if a rank could not add up or step the slice.
  *
  * Messages between machines go by MPI. Ranks of one machine see each other's outgoing messages in shared memory
- * (rws_comm_share): a message is written once, and a mark beside it says for which update. No message is written over
+ * (rws__comm_share): a message is written once, and a mark beside it says for which update. No message is written over
  * before it was read, because a rank sends for an update only after it has the values of the last one, and because
  * all ranks exchange outcomes (shards.c) between two updates.
  */
@@ -46,15 +46,15 @@ static void range_of_source(const rws_trainer *t, const rws_route *route, int k,
 {
     const rws_ranks *r = &t->ranks;
     int              ignored;
-    rws_ranks_range(r->size, route->source[k], t->n_shards, first, &ignored);
-    rws_ranks_range(r->size, rws_ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
+    rws__ranks_range(r->size, route->source[k], t->n_shards, first, &ignored);
+    rws__ranks_range(r->size, rws__ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
 }
 
 /* The length, in numbers, of a message with the sums of shards first … end - 1, and the word; 0 if there are no shards.
  * */
 static size_t numbers_of(const rws_param_slice *s, int first, int end)
 {
-    return first < end ? (size_t)rws_forest_of(first, end).n * rws_param_slice_size(s) + 1 : 0;
+    return first < end ? (size_t)rws__forest_of(first, end).n * rws__param_slice_size(s) + 1 : 0;
 }
 
 /* The length, in numbers, of the message with the sums of source k; 0 if the source has no shards. */
@@ -97,7 +97,7 @@ static bool exchange_new(rws_trainer *t, rws_param_slice *s)
 {
     rws_exchange *m = s->exchange = calloc(1, sizeof *m);
     if (!m || !(m->route = malloc(sizeof *m->route + (size_t)t->ranks.size * sizeof(int)))) return false;
-    rws_ranks_route(&t->ranks, s->owner, t->few_params, m->route);
+    rws__ranks_route(&t->ranks, s->owner, t->few_params, m->route);
     m->in = calloc((size_t)m->route->n, sizeof *m->in);
     m->incoming = malloc((size_t)m->route->n * sizeof *m->incoming);
     m->leaving = malloc((size_t)m->route->n * sizeof *m->leaving);
@@ -130,7 +130,7 @@ static size_t append(size_t *bytes, size_t numbers)
     return at;
 }
 
-rws_status rws_slices_share(rws_trainer *t, rws_error *err)
+rws_status rws__slices_share(rws_trainer *t, rws_error *err)
 {
     if (!t->ranks.comm) return RWS_OK;
     size_t   bytes = (size_t)t->n_slices * sizeof(posting);
@@ -141,16 +141,17 @@ rws_status rws_slices_share(rws_trainer *t, rws_error *err)
         memory = exchange_new(t, &t->slices[i]);
         if (!memory) break;
         plan[i] = (posting){.sums = append(&bytes, numbers_out(t, s, s->exchange->route))};
-        plan[i].values = append(&bytes, rws_param_slice_size(s) + 1);
+        plan[i].values = append(&bytes, rws__param_slice_size(s) + 1);
     }
-    rws_status status = rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
-    if (status == RWS_OK) status = rws_comm_share(t->ranks.comm, bytes, &t->shared, err);
+    rws_status status =
+        rws__trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
+    if (status == RWS_OK) status = rws__comm_share(t->ranks.comm, bytes, &t->shared, err);
     if (status == RWS_OK) memcpy(t->shared.of[t->ranks.rank], plan, (size_t)t->n_slices * sizeof *plan);
     free(plan);
     RWS_TRY(status);
-    RWS_TRY(rws_trainer_agree(t, RWS_OK, err)); /* all ranks have written their plans */
+    RWS_TRY(rws__trainer_agree(t, RWS_OK, err)); /* all ranks have written their plans */
     for (int i = 0; i < t->n_slices && memory; i++) memory = exchange_places(t, i);
-    return rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
+    return rws__trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
 }
 
 static void exchange_free(rws_trainer *t, int index)
@@ -163,16 +164,16 @@ static void exchange_free(rws_trainer *t, int index)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
 }
 
-void rws_exchange_free(rws_trainer *t)
+void rws__exchange_free(rws_trainer *t)
 {
     if (!t->ranks.comm || rws_rank_lost() >= 0) return;
     for (int i = 0; i < t->n_slices; i++) exchange_free(t, i);
-    rws_comm_unshare(t->ranks.comm, &t->shared);
+    rws__comm_unshare(t->ranks.comm, &t->shared);
 }
 
 /* ---- the messages of an update */
 
-rws_status rws_exchange_expect(rws_trainer *t, int index, rws_error *err)
+rws_status rws__exchange_expect(rws_trainer *t, int index, rws_error *err)
 {
     const rws_param_slice *slice = &t->slices[index];
     rws_exchange          *m = slice->exchange;
@@ -181,12 +182,12 @@ rws_status rws_exchange_expect(rws_trainer *t, int index, rws_error *err)
     for (int k = 0; k < m->route->n; k++) {
         const int source = m->route->source[k];
         if (!m->in[k] || posting_of(t, source, index)) continue;
-        RWS_TRY(rws_comm_receive(t->ranks.comm, source, 2 * index, m->in[k],
-                                 numbers_from(t, slice, m->route, k) * sizeof(float), &m->incoming[k], err));
+        RWS_TRY(rws__comm_receive(t->ranks.comm, source, 2 * index, m->in[k],
+                                  numbers_from(t, slice, m->route, k) * sizeof(float), &m->incoming[k], err));
     }
     if (m->route->parent < 0 || posting_of(t, m->route->parent, index)) return RWS_OK;
-    return rws_comm_receive(t->ranks.comm, m->route->parent, 2 * index + 1, m->values,
-                            (rws_param_slice_size(slice) + 1) * sizeof(float), &m->coming, err);
+    return rws__comm_receive(t->ranks.comm, m->route->parent, 2 * index + 1, m->values,
+                             (rws__param_slice_size(slice) + 1) * sizeof(float), &m->coming, err);
 }
 
 /* Values go on to the ranks that the slice's sums came from. */
@@ -194,15 +195,15 @@ static rws_status pass_on(rws_trainer *t, int index, rws_error *err)
 {
     const rws_param_slice *slice = &t->slices[index];
     rws_exchange          *m = slice->exchange;
-    const size_t           bytes = (rws_param_slice_size(slice) + 1) * sizeof(float);
+    const size_t           bytes = (rws__param_slice_size(slice) + 1) * sizeof(float);
     int                    n_near = 0;
     for (int k = 0; k < m->route->n; k++)
         n_near += m->route->source[k] != t->ranks.rank && posting_of(t, m->route->source[k], index);
-    if (n_near) rws_comm_post(t->ranks.comm, &m->posting->values_of, t->n_updates, bytes, n_near);
+    if (n_near) rws__comm_post(t->ranks.comm, &m->posting->values_of, t->n_updates, bytes, n_near);
     for (int k = 0; k < m->route->n; k++) {
         if (posting_of(t, m->route->source[k], index)) continue;
         RWS_TRY(
-            rws_comm_send(t->ranks.comm, m->route->source[k], 2 * index + 1, m->values, bytes, &m->leaving[k], err));
+            rws__comm_send(t->ranks.comm, m->route->source[k], 2 * index + 1, m->values, bytes, &m->leaving[k], err));
     }
     return RWS_OK;
 }
@@ -212,15 +213,15 @@ static rws_status wait_for_sums(rws_trainer *t, int index, int k, rws_error *err
 {
     rws_exchange  *m = t->slices[index].exchange;
     const posting *near = posting_of(t, m->route->source[k], index);
-    if (near) return rws_comm_await(t->ranks.comm, &near->sums_of, t->n_updates, err);
-    return rws_comm_wait(t->ranks.comm, &m->incoming[k], 1, err);
+    if (near) return rws__comm_await(t->ranks.comm, &near->sums_of, t->n_updates, err);
+    return rws__comm_wait(t->ranks.comm, &m->incoming[k], 1, err);
 }
 
-rws_status rws_exchange_collect(rws_trainer *t, int index, const rws_forest *own, rws_forest *all,
-                                rws_message_status *word, rws_error *err)
+rws_status rws__exchange_collect(rws_trainer *t, int index, const rws_forest *own, rws_forest *all,
+                                 rws_message_status *word, rws_error *err)
 {
     rws_exchange *m = t->slices[index].exchange;
-    const size_t  n = rws_param_slice_size(&t->slices[index]);
+    const size_t  n = rws__param_slice_size(&t->slices[index]);
     for (int k = 0; k < m->route->n; k++) {
         rws_forest brought = *own;
         if (m->route->source[k] != t->ranks.rank) {
@@ -228,20 +229,20 @@ rws_status rws_exchange_collect(rws_trainer *t, int index, const rws_forest *own
             if (!m->in[k]) continue;
             RWS_TRY(wait_for_sums(t, index, k, err));
             range_of_source(t, m->route, k, &first, &end);
-            brought = rws_forest_of(first, end);
+            brought = rws__forest_of(first, end);
             for (int i = 0; i < brought.n; i++) brought.list[i].sum = m->in[k] + (size_t)i * n;
             if (m->in[k][(size_t)brought.n * n] != RWS_MESSAGE_OK) *word = RWS_MESSAGE_NO_MEMORY;
         }
-        for (int i = 0; i < brought.n; i++) rws_forest_add(all, brought.list[i], n);
+        for (int i = 0; i < brought.n; i++) rws__forest_add(all, brought.list[i], n);
     }
     return RWS_OK;
 }
 
-rws_status rws_exchange_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_message_status word,
-                                  rws_error *err)
+rws_status rws__exchange_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_message_status word,
+                                   rws_error *err)
 {
     rws_exchange *m = t->slices[index].exchange;
-    const size_t  n = rws_param_slice_size(&t->slices[index]), bytes = ((size_t)all->n * n + 1) * sizeof(float);
+    const size_t  n = rws__param_slice_size(&t->slices[index]), bytes = ((size_t)all->n * n + 1) * sizeof(float);
     if (!m->out) return RWS_OK; /* there are more ranks than shards */
     for (int i = 0; i < all->n; i++) {
         if (all->list[i].sum) memcpy(m->out + (size_t)i * n, all->list[i].sum, n * sizeof(float));
@@ -249,29 +250,29 @@ rws_status rws_exchange_send_sums(rws_trainer *t, int index, const rws_forest *a
     }
     m->out[(size_t)all->n * n] = (float)word;
     if (!posting_of(t, m->route->parent, index))
-        return rws_comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, bytes, &m->sending, err);
-    rws_comm_post(t->ranks.comm, &m->posting->sums_of, t->n_updates, bytes, 1);
+        return rws__comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, bytes, &m->sending, err);
+    rws__comm_post(t->ranks.comm, &m->posting->sums_of, t->n_updates, bytes, 1);
     return RWS_OK;
 }
 
-rws_status rws_exchange_give(rws_trainer *t, int index, const float *values, rws_message_status word, rws_error *err)
+rws_status rws__exchange_give(rws_trainer *t, int index, const float *values, rws_message_status word, rws_error *err)
 {
     rws_exchange *m = t->slices[index].exchange;
-    const size_t  n = rws_param_slice_size(&t->slices[index]);
+    const size_t  n = rws__param_slice_size(&t->slices[index]);
     memcpy(m->values, values, n * sizeof(float));
     m->values[n] = (float)word;
     return pass_on(t, index, err);
 }
 
-rws_status rws_exchange_take(rws_trainer *t, int index, float *values, rws_message_status *word, rws_error *err)
+rws_status rws__exchange_take(rws_trainer *t, int index, float *values, rws_message_status *word, rws_error *err)
 {
     rws_exchange  *m = t->slices[index].exchange;
     const int      parent = m->route->parent;
-    const size_t   n = rws_param_slice_size(&t->slices[index]);
+    const size_t   n = rws__param_slice_size(&t->slices[index]);
     const posting *near = posting_of(t, parent, index);
     const float   *brought = near ? values_of(t, parent, index) : m->values;
-    if (near) RWS_TRY(rws_comm_await(t->ranks.comm, &near->values_of, t->n_updates, err));
-    else RWS_TRY(rws_comm_wait(t->ranks.comm, &m->coming, 1, err));
+    if (near) RWS_TRY(rws__comm_await(t->ranks.comm, &near->values_of, t->n_updates, err));
+    else RWS_TRY(rws__comm_wait(t->ranks.comm, &m->coming, 1, err));
     if (near && m->route->n > 1) memcpy(m->values, brought, (n + 1) * sizeof(float));
     RWS_TRY(pass_on(t, index, err));
     *word = (rws_message_status)brought[n];
@@ -279,11 +280,11 @@ rws_status rws_exchange_take(rws_trainer *t, int index, float *values, rws_messa
     return RWS_OK;
 }
 
-rws_status rws_exchange_wait(rws_trainer *t, int index, rws_error *err)
+rws_status rws__exchange_wait(rws_trainer *t, int index, rws_error *err)
 {
     rws_exchange *m = t->slices[index].exchange;
-    RWS_TRY(rws_comm_wait(t->ranks.comm, &m->sending, 1, err));
-    return rws_comm_wait(t->ranks.comm, m->leaving, m->route->n, err);
+    RWS_TRY(rws__comm_wait(t->ranks.comm, &m->sending, 1, err));
+    return rws__comm_wait(t->ranks.comm, m->leaving, m->route->n, err);
 }
 
 /* ---- the state of the optimiser */
@@ -293,14 +294,14 @@ static rws_status bring(rws_trainer *t, int index, float *numbers, rws_error *er
 {
     rws_comm              *c = t->ranks.comm;
     const rws_param_slice *s = &t->slices[index];
-    const size_t           bytes = rws_param_slice_size(s) * sizeof(float);
+    const size_t           bytes = rws__param_slice_size(s) * sizeof(float);
     rws_transfer           moving = -1;
-    if (t->ranks.rank == s->owner) RWS_TRY(rws_comm_send(c, 0, 2 * index, numbers, bytes, &moving, err));
-    else if (t->ranks.rank == 0) RWS_TRY(rws_comm_receive(c, s->owner, 2 * index, numbers, bytes, &moving, err));
-    return rws_comm_wait(c, &moving, 1, err);
+    if (t->ranks.rank == s->owner) RWS_TRY(rws__comm_send(c, 0, 2 * index, numbers, bytes, &moving, err));
+    else if (t->ranks.rank == 0) RWS_TRY(rws__comm_receive(c, s->owner, 2 * index, numbers, bytes, &moving, err));
+    return rws__comm_wait(c, &moving, 1, err);
 }
 
-rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_collect_slots(rws_trainer *t, rws_error *err)
 {
     for (int i = 0; i < t->n_slices && t->ranks.comm; i++)
         for (int k = 0; k < 2 && t->slices[i].owner != 0; k++)

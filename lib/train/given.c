@@ -51,7 +51,7 @@ static const char *skip_blanks(const char *at, const char *end)
 
 static rws_quoted quoted(rws_cell c)
 {
-    return rws_quote_part(c.text, c.length, RWS_QUOTED_SHORT);
+    return rws__quote_part(c.text, c.length, RWS_QUOTED_SHORT);
 }
 
 /* A whole number from 0 to most. */
@@ -105,29 +105,30 @@ static rws_status read_line(struct rws_batch_given *g, rws_cells *cells, bool fi
     uint64_t                 visit;
     for (int i = 0; i < 4; i++) {
         if (i && c[i - 1].last)
-            return rws_refuse(err, path, line, "it has no %s; a line is datum,site,visit,value.", names[i]);
-        RWS_TRY(rws_cells_read(cells, i + 1, &c[i]));
+            return rws__refuse(err, path, line, "it has no %s; a line is datum,site,visit,value.", names[i]);
+        RWS_TRY(rws__cells_read(cells, i + 1, &c[i]));
     }
     if (!c[3].last)
-        return rws_refuse(err, path, line, "it has more than four cells; numbers of a value have blanks between them.");
+        return rws__refuse(err, path, line,
+                           "it has more than four cells; numbers of a value have blanks between them.");
     if (first && c[0].length == 5 && strncmp(c[0].text, "datum", 5) == 0) return RWS_OK;
     if (!read_count(c[0], RWS_MAX_WHOLE - 1, &k.datum))
-        return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0 to %d.", quoted(c[0]).text,
-                          RWS_MAX_WHOLE - 1);
+        return rws__refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0 to %d.",
+                           quoted(c[0]).text, RWS_MAX_WHOLE - 1);
     if (!read_count(c[2], INT32_MAX, &visit))
-        return rws_refuse(err, path, line, "it has the visit \"%s\"; visits are numbers, and the first is 0.",
-                          quoted(c[2]).text);
+        return rws__refuse(err, path, line, "it has the visit \"%s\"; visits are numbers, and the first is 0.",
+                           quoted(c[2]).text);
     const int n = read_numbers(c[3], NULL);
     if (n < 1)
-        return rws_refuse(err, path, line,
-                          "it has the value \"%s\", which is not a finite number (or several with blanks "
-                          "between them).",
-                          quoted(c[3]).text);
-    if (c[1].length == 0) return rws_refuse(err, path, line, "it names no site.");
-    char  *site = rws_arena_try(&g->memory, c[1].length + 1);
+        return rws__refuse(err, path, line,
+                           "it has the value \"%s\", which is not a finite number (or several with blanks "
+                           "between them).",
+                           quoted(c[3]).text);
+    if (c[1].length == 0) return rws__refuse(err, path, line, "it names no site.");
+    char  *site = rws__arena_try(&g->memory, c[1].length + 1);
     float *value = RWS_TRY_NEW(&g->memory, float, n);
     if (!site || !value) return rws_no_memory(err, "given choices");
-    rws_cell_copy(&c[1], site);
+    rws__cell_copy(&c[1], site);
     read_numbers(c[3], value);
     k.choice = (rws_choice){.site = site, .visit = (int)visit, .dim = n, .value = value};
     return add_known(g, &k, err);
@@ -145,17 +146,17 @@ static rws_status read_lines(struct rws_batch_given *g, const char *path, const 
                              rws_error *err)
 {
     rws_cells cells;
-    RWS_TRY(rws_cells_init(&cells, bytes, size, path, err));
+    RWS_TRY(rws__cells_init(&cells, bytes, size, path, err));
     cells.separator = ','; /* a tab may stand between the numbers of a value */
-    for (bool first = true; rws_cells_find_line(&cells); first = false) RWS_TRY(read_line(g, &cells, first, err));
-    if (g->n_file == 0) return rws_refuse(err, path, 0, "gives no choices; a line is datum,site,visit,value.");
+    for (bool first = true; rws__cells_find_line(&cells); first = false) RWS_TRY(read_line(g, &cells, first, err));
+    if (g->n_file == 0) return rws__refuse(err, path, 0, "gives no choices; a line is datum,site,visit,value.");
     qsort(g->file, g->n_file, sizeof *g->file, by_datum);
     for (size_t i = 1; i < g->n_file; i++)
         if (by_datum(&g->file[i - 1], &g->file[i]) == 0)
-            return rws_refuse(err, path, g->file[i].line > g->file[i - 1].line ? g->file[i].line : g->file[i - 1].line,
-                              "it gives a second value for site \"%s\" at visit %d of datum %llu.",
-                              rws_quote_short(g->file[i].choice.site).text, g->file[i].choice.visit,
-                              (unsigned long long)g->file[i].datum);
+            return rws__refuse(err, path, g->file[i].line > g->file[i - 1].line ? g->file[i].line : g->file[i - 1].line,
+                               "it gives a second value for site \"%s\" at visit %d of datum %llu.",
+                               rws__quote_short(g->file[i].choice.site).text, g->file[i].choice.visit,
+                               (unsigned long long)g->file[i].datum);
     return RWS_OK;
 }
 
@@ -168,7 +169,7 @@ static rws_status read_file(rws_trainer *t, struct rws_batch_given *g, const cha
                         "Model %s does not number its data (it has no label \"" RWS_DATUM_LABEL
                         "\"), so that no file can give choices for them.",
                         t->program.model->name);
-    RWS_TRY(rws_file_read(path, MAX_BYTES, &bytes, &size, err));
+    RWS_TRY(rws__file_read(path, MAX_BYTES, &bytes, &size, err));
     bytes[size] = '\0'; /* the memory has one byte more; it ends the number that the file may end with */
     const rws_status status = read_lines(g, path, bytes, size, err);
     free(bytes);
@@ -258,7 +259,7 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
         return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices failed for datum %d of iteration %llu.",
                         datum, (unsigned long long)t->program.iteration + 1);
     rws_error why;
-    if (rws_choices_check(choices, n, &why) != RWS_OK)
+    if (rws__choices_check(choices, n, &why) != RWS_OK)
         return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices is wrong about datum %d: %s", datum,
                         why.text);
     for (int i = 0; i < n; i++) RWS_TRY(add(g, &choices[i], err));
@@ -273,10 +274,10 @@ static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, r
         status = ask_giver(t, g, d, err);
     }
     g->start[t->program.config.batch] = g->n;
-    return rws_trainer_agree(t, status, err);
+    return rws__trainer_agree(t, status, err);
 }
 
-rws_status rws_given_gather(rws_trainer *t, rws_status status, rws_error *err)
+rws_status rws__given_gather(rws_trainer *t, rws_status status, rws_error *err)
 {
     struct rws_batch_given *g = t->given;
     if (g) g->n = 0;
@@ -291,7 +292,7 @@ rws_status rws_given_gather(rws_trainer *t, rws_status status, rws_error *err)
     return RWS_OK;
 }
 
-void rws_given_put(const rws_trainer *t, int first, rws_pass *pass)
+void rws__given_put(const rws_trainer *t, int first, rws_pass *pass)
 {
     const struct rws_batch_given *g = t->given;
     if (!g || !g->n) return;
@@ -321,7 +322,7 @@ static rws_status check_sites(const rws_trainer *t, rws_error *err)
         for (int f = 0; f < t->program.setup.n_fields; f++)
             if (!t->program.setup.fields[f].label && strcmp(t->program.setup.fields[f].name, site) == 0)
                 return rws_fail(err, RWS_BAD_INPUT, "Choices are given for site \"%s\", which is data.",
-                                rws_quote_short(site).text);
+                                rws__quote_short(site).text);
     return RWS_OK;
 }
 
@@ -340,7 +341,7 @@ static rws_status check_method(const rws_trainer *t, rws_error *err)
     rws_name_list        names = {0};
     if (takes_labels(e)) return RWS_OK;
     for (int i = 0; rws_estimators[i]; i++)
-        if (takes_labels(rws_estimators[i])) rws_name_list_add(&names, rws_estimators[i]->name);
+        if (takes_labels(rws_estimators[i])) rws__name_list_add(&names, rws_estimators[i]->name);
     return rws_fail(err, RWS_BAD_INPUT, "Method %s cannot learn from given choices (%s). These methods can: %s.",
                     e->name, e->n_phases ? "it relaxes choices" : "it has no guide", names.text);
 }
@@ -357,13 +358,13 @@ static rws_status given_new(rws_trainer *t, rws_error *err)
         if (t->program.setup.fields[f].label && strcmp(t->program.setup.fields[f].name, RWS_DATUM_LABEL) == 0)
             g->number = f;
     if (g->start) return RWS_OK;
-    rws_given_close(t);
+    rws__given_close(t);
     return rws_no_memory(err, "given choices");
 }
 
-rws_status rws_given_open(rws_trainer *t, rws_error *err)
+rws_status rws__given_open(rws_trainer *t, rws_error *err)
 {
-    const char *path = rws_program_given_file(&t->program);
+    const char *path = rws__program_given_file(&t->program);
     bool        marked = false;
     for (int f = 0; f < t->program.setup.n_fields; f++) marked |= t->program.setup.label_site[f] != NULL;
     if (!path && !marked) return RWS_OK;
@@ -372,14 +373,14 @@ rws_status rws_given_open(rws_trainer *t, rws_error *err)
     return check_sites(t, err);
 }
 
-void rws_given_close(rws_trainer *t)
+void rws__given_close(rws_trainer *t)
 {
     struct rws_batch_given *g = t->given;
     if (!g) return;
     free(g->list);
     free(g->start);
     free(g->file);
-    rws_arena_free(&g->memory);
+    rws__arena_free(&g->memory);
     free(g);
     t->given = NULL;
 }
@@ -388,7 +389,7 @@ rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_
 {
     RWS_TRAINER_ENTER(t, err);
     if (!give && !t->given) return RWS_OK;
-    RWS_TRY(rws_trainer_agree(t, given_new(t, err), err));
+    RWS_TRY(rws__trainer_agree(t, given_new(t, err), err));
     t->given->giver = give;
     t->given->context = context;
     return RWS_OK;
@@ -397,7 +398,7 @@ rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_
 static bool is_visited(const rws_trainer *t, const char *site)
 {
     for (int i = 0; i < t->n_engines; i++)
-        if (rws_engine_has_site(t->engines[i], site)) return true;
+        if (rws__engine_has_site(t->engines[i], site)) return true;
     return false;
 }
 

@@ -13,12 +13,12 @@ static rws_status add_phases(rws_trainer *t, rws_split split, uint64_t draw, rws
     float *const        *fields = split == RWS_TEST ? t->test : t->batch;
     t->program.method.progress = (double)t->program.iteration / (double)c->iterations;
     t->batch_status = RWS_OK;
-    if (split == RWS_TRAIN) rws_trainer_next_batch(t);
+    if (split == RWS_TRAIN) rws__trainer_next_batch(t);
     for (int i = 0; i < estimator->n_phases; i++) {
         const rws_key key =
-            rws_key_for(c->seed, t->program.iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
-        RWS_TRY(rws_trainer_phase(t, &estimator->phases[i], key, n, (const float *const *)fields, err));
-        RWS_TRY(rws_trainer_sum(t, ~0u, err));
+            rws__key_for(c->seed, t->program.iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
+        RWS_TRY(rws__trainer_phase(t, &estimator->phases[i], key, n, (const float *const *)fields, err));
+        RWS_TRY(rws__trainer_sum(t, ~0u, err));
     }
     return RWS_OK;
 }
@@ -31,11 +31,11 @@ rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, 
     if (size != t->program.setup.params.size)
         return rws_fail(err, RWS_BAD_INPUT, "The gradient has %zu numbers, not %zu.", t->program.setup.params.size,
                         size);
-    const unsigned   denormals = rws_denormals_off();
+    const unsigned   denormals = rws__denormals_off();
     const rws_status status = add_phases(t, split, draw, err);
-    rws_denormals_restore(denormals);
+    rws__denormals_restore(denormals);
     memcpy(gradient, t->shards[0].gradient, size * sizeof(float));
-    rws_shards_forget(t);
+    rws__shards_forget(t);
     return status;
 }
 
@@ -56,7 +56,7 @@ const char *rws_trainer_unlearned(const rws_trainer *t)
         const rws_param *param = p->list[i];
         if ((param->group != RWS_THETA && param->group != RWS_PHI) || t->steps[param->group] == 0) continue;
         for (int k = 0; k < t->optimiser->n_slots; k++)
-            if (is_zero(t->slot[k] + param->offset, rws_param_size(param))) return param->name;
+            if (is_zero(t->slot[k] + param->offset, rws__param_size(param))) return param->name;
     }
     return NULL;
 }

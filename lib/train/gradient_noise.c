@@ -16,7 +16,7 @@ static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_e
 {
     const size_t size = t->program.setup.params.size;
     for (uint64_t i = 0; i < (uint64_t)draws_of(t); i++) {
-        RWS_TRY(rws_trainer_check_stop_together(t, err));
+        RWS_TRY(rws__trainer_check_stop_together(t, err));
         RWS_TRY(rws_trainer_gradient(t, RWS_TEST, i, gradient, size, err));
         for (size_t k = 0; k < size; k++) {
             const double g = (double)gradient[k];
@@ -52,12 +52,12 @@ static double reference_share(const rws_params *p)
     return (double)(p->first[RWS_PHI + 1] - p->first[RWS_PHI]) / leading;
 }
 
-rws_status rws_trainer_gradient_noise(rws_trainer *t, rws_gradient_noise *out, rws_error *err)
+rws_status rws__trainer_gradient_noise(rws_trainer *t, rws_gradient_noise *out, rws_error *err)
 {
     const rws_params *p = &t->program.setup.params;
     float            *gradient = malloc(p->size * sizeof *gradient);
     double           *sums = calloc(2 * p->size, sizeof *sums), theta_std;
-    rws_status        status = rws_trainer_agree(t, gradient && sums ? RWS_OK : rws_no_memory(err, "gradients"), err);
+    rws_status        status = rws__trainer_agree(t, gradient && sums ? RWS_OK : rws_no_memory(err, "gradients"), err);
     if (status == RWS_OK) status = add_draws(t, gradient, sums, err);
     if (status == RWS_OK) {
         summarise(p, sums, draws_of(t), RWS_THETA, &theta_std, &out->snr_theta);

@@ -32,12 +32,12 @@ const float *rws_particle_datum(const rws_particle *p, const char *field)
 
 const float *rws_particle_report(const rws_particle *p, const char *name, int time)
 {
-    return rws_engine_report(p->engine, p->row, name, time, NULL);
+    return rws__engine_report(p->engine, p->row, name, time, NULL);
 }
 
 const char *rws_particle_text(const rws_particle *p, const char *name, int time)
 {
-    return rws_engine_report_text(p->engine, p->row, name, time);
+    return rws__engine_report_text(p->engine, p->row, name, time);
 }
 
 /* Sums over the particles of a datum so far, with l a log-weight. */
@@ -77,7 +77,7 @@ static void raise_top(const rws_trainer *t, datum *sum, double top)
 /* Adds the rows of datum d of a pass; `number`: of the datum among all. */
 static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number, datum *sum)
 {
-    const rws_scores *s = rws_engine_scores(engine);
+    const rws_scores *s = rws__engine_scores(engine);
     double            top = sum->top;
     for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
     if (top > sum->top) raise_top(t, sum, top);
@@ -116,19 +116,19 @@ static rws_status measure_data(const bound_job *j, int worker, int first, int n,
     rws_trainer      *t = j->t;
     rws_engine       *engine = t->engines[worker];
     const rws_config *c = &t->program.config;
-    const rws_key     key = rws_key_for(c->seed, t->program.iteration, RWS_KEY_TEST, RWS_TEST_BOUND);
+    const rws_key     key = rws__key_for(c->seed, t->program.iteration, RWS_KEY_TEST, RWS_TEST_BOUND);
     const float      *fields[t->program.setup.n_fields];
     for (int f = 0; f < t->program.setup.n_fields; f++)
         fields[f] = t->test[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;
     for (int d = 0; d < n; d++) data[d] = (datum){.top = -INFINITY};
     for (int k = 0; k < c->eval_particles; k += j->chunk) {
         const int left = c->eval_particles - k;
-        rws_pass  pass = rws_program_pass(&t->program, RWS_WAKE, n, left < j->chunk ? left : j->chunk, fields, key);
+        rws_pass  pass = rws__program_pass(&t->program, RWS_WAKE, n, left < j->chunk ? left : j->chunk, fields, key);
         pass.reports = j->reports;
         pass.first_datum = (uint32_t)first;
         pass.first_particle = (uint32_t)k;
-        RWS_TRY(rws_trainer_check_stop(t, worker, &p->error));
-        RWS_TRY(rws_engine_forward(engine, &pass, &p->error));
+        RWS_TRY(rws__trainer_check_stop(t, worker, &p->error));
+        RWS_TRY(rws__engine_forward(engine, &pass, &p->error));
         for (int d = 0; d < n; d++) add_rows(t, engine, d, first + d, &data[d]);
     }
     for (int d = 0; d < n; d++) add_datum(t, &data[d], p);
@@ -150,17 +150,17 @@ static void measure_portion(void *context, int i, int worker)
     free(data);
 }
 
-rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
-                             void (*each)(const rws_particle *p, int count, void *context), void *context,
-                             rws_error *err)
+rws_status rws__trainer_guess(rws_trainer *t, const float *const *fields, int K,
+                              void (*each)(const rws_particle *p, int count, void *context), void *context,
+                              rws_error *err)
 {
-    const int most = rws_program_at_once(&t->program, AT_ONCE);
+    const int most = rws__program_at_once(&t->program, AT_ONCE);
     for (int k = 0; k < K; k += most) {
         const rws_pass pass =
-            rws_program_question(&t->program, fields, t->program.config.seed, k, K - k < most ? K : k + most);
-        RWS_TRY(rws_trainer_check_stop(t, 0, err));
-        RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
-        const rws_scores *s = rws_engine_scores(t->engines[0]);
+            rws__program_question(&t->program, fields, t->program.config.seed, k, K - k < most ? K : k + most);
+        RWS_TRY(rws__trainer_check_stop(t, 0, err));
+        RWS_TRY(rws__engine_forward(t->engines[0], &pass, err));
+        const rws_scores *s = rws__engine_scores(t->engines[0]);
         for (int i = 0; i < s->n; i++) {
             const rws_particle p = {t, t->engines[0], i, 0, fields};
             each(&p, (int)s->count[i], context);
@@ -169,9 +169,9 @@ rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
     return RWS_OK;
 }
 
-rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
+rws_status rws__trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
 {
-    const int K = t->program.config.eval_particles, most = rws_program_at_once(&t->program, AT_ONCE);
+    const int K = t->program.config.eval_particles, most = rws__program_at_once(&t->program, AT_ONCE);
     bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
     if (j.at_once > t->program.n_test) j.at_once = t->program.n_test;
     for (int m = 0; m < t->n_model_metrics; m++)
@@ -179,9 +179,9 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
     j.n_portions = (t->program.n_test + j.at_once - 1) / j.at_once;
     if (j.n_portions > PORTIONS) j.n_portions = PORTIONS;
     j.portions = calloc((size_t)j.n_portions, sizeof *j.portions);
-    portion all = {.status = rws_trainer_agree(t, j.portions ? RWS_OK : rws_no_memory(err, "an evaluation"), err)};
+    portion all = {.status = rws__trainer_agree(t, j.portions ? RWS_OK : rws_no_memory(err, "an evaluation"), err)};
     if (all.status == RWS_OK)
-        all.status = rws_trainer_share(t, j.n_portions, measure_portion, &j, j.portions, sizeof *j.portions, err);
+        all.status = rws__trainer_share(t, j.n_portions, measure_portion, &j, j.portions, sizeof *j.portions, err);
     for (int i = 0; i < j.n_portions && all.status == RWS_OK; i++) {
         const portion *p = &j.portions[i];
         all.status = p->status;

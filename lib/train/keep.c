@@ -12,20 +12,20 @@
 static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, uint64_t h)
 {
     for (int f = 0; f < t->program.setup.n_fields; f++)
-        h = rws_hash(h, fields[f], (size_t)n * (size_t)t->program.setup.fields[f].dim * sizeof(float));
+        h = rws__hash(h, fields[f], (size_t)n * (size_t)t->program.setup.fields[f].dim * sizeof(float));
     return h;
 }
 
 /* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later
  * one. */
-rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_hash_data(rws_trainer *t, rws_error *err)
 {
     const int      n = t->program.config.batch;
     const uint64_t at[] = {0, 7919};
     uint64_t       h = RWS_HASH_BEGIN;
     if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* it was computed when the ranks compared their data */
     for (int i = 0; i < 2; i++) {
-        rws_random random = rws_random_new(rws_key_for(t->program.config.seed, at[i], RWS_KEY_DATA, 0), 0);
+        rws_random random = rws__random_new(rws__key_for(t->program.config.seed, at[i], RWS_KEY_DATA, 0), 0);
         RWS_TRY(RWS_CALL_MODEL(t->program.model, data, err, t->program.state, RWS_TRAIN, at[i] * (uint64_t)n, n,
                                &random, t->batch));
         h = hash_fields(t, t->batch, n, h);
@@ -39,9 +39,9 @@ rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
 
 static rws_status create(rws_trainer *t, const char *folder, rws_error *err)
 {
-    RWS_TRY(rws_trainer_hash_data(t, err));
-    const rws_run_state s = rws_trainer_state_of(t);
-    return rws_folder_create(folder, &s, &t->folder, err);
+    RWS_TRY(rws__trainer_hash_data(t, err));
+    const rws_run_state s = rws__trainer_state_of(t);
+    return rws__folder_create(folder, &s, &t->folder, err);
 }
 
 rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
@@ -51,7 +51,7 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
     if (!folder) return rws_fail(err, RWS_BAD_INPUT, "The folder that the run is to be kept in has no name (NULL).");
     if (t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has a folder already.");
     if (t->ranks.rank == 0) status = create(t, folder, err);
-    RWS_TRY(rws_trainer_agree(t, status, err));
+    RWS_TRY(rws__trainer_agree(t, status, err));
     t->kept = true;
     return RWS_OK;
 }
@@ -61,10 +61,10 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     RWS_TRAINER_ENTER(t, err);
     rws_status status = RWS_OK;
     if (!t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
-    RWS_TRY(rws_trainer_collect_slots(t, err));
-    const rws_run_state s = rws_trainer_state_of(t);
-    if (t->folder) status = rws_folder_save(t->folder, &s, err);
-    RWS_TRY(rws_trainer_agree(t, status, err));
+    RWS_TRY(rws__trainer_collect_slots(t, err));
+    const rws_run_state s = rws__trainer_state_of(t);
+    if (t->folder) status = rws__folder_save(t->folder, &s, err);
+    RWS_TRY(rws__trainer_agree(t, status, err));
     t->saved = t->program.iteration;
     return RWS_OK;
 }
@@ -76,39 +76,39 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
     const rws_config *c = &t->program.config;
     rws_schedule      had, has;
     if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 &&
-        (!t->program.library || strcmp(c->model, rws_folder_recorded(t->folder)->model) == 0))
+        (!t->program.library || strcmp(c->model, rws__folder_recorded(t->folder)->model) == 0))
         return RWS_OK;
     if (c->iterations < t->program.iteration && c->iterations != stored->iterations)
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has done %llu iterations and cannot end after %llu.", folder,
                         (unsigned long long)t->program.iteration, (unsigned long long)c->iterations);
-    RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
-    RWS_TRY(rws_schedule_parse(c->lr, &has, err));
-    if (!rws_schedule_agree(&had, &has, t->program.iteration))
+    RWS_TRY(rws__schedule_parse(stored->lr, &had, err));
+    RWS_TRY(rws__schedule_parse(c->lr, &has, err));
+    if (!rws__schedule_agree(&had, &has, t->program.iteration))
         return rws_fail(err, RWS_BAD_INPUT,
                         "lr %s contradicts the run in %s, which has had %s so far; only from iteration "
                         "%llu on may it be another, as in 1e-3,%llu:1e-4.",
                         c->lr, folder, stored->lr, (unsigned long long)t->program.iteration,
                         (unsigned long long)t->program.iteration);
     if (c->iterations != stored->iterations && t->program.iteration && t->program.method.anneals)
-        rws_folder_remark(t->folder,
-                          "The method anneals over all iterations: with another number of them, the run is no "
-                          "longer what it would have been with that number from the beginning.");
+        rws__folder_remark(t->folder,
+                           "The method anneals over all iterations: with another number of them, the run is no "
+                           "longer what it would have been with that number from the beginning.");
     rws_config now = *c;
     if (!t->program.library) now.model = NULL; /* a model at hand may stand for a shared object */
-    return rws_folder_amend(t->folder, &now, err);
+    return rws__folder_amend(t->folder, &now, err);
 }
 
-rws_status rws_trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
+rws_status rws__trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
 {
-    const rws_run_state s = rws_trainer_state_of(t);
-    RWS_TRY(rws_folder_look(folder, &s, err));
+    const rws_run_state s = rws__trainer_state_of(t);
+    RWS_TRY(rws__folder_look(folder, &s, err));
     rws_trainer_changed(t);
     return RWS_OK;
 }
 
 const char *rws_trainer_warnings(const rws_trainer *t)
 {
-    return t && t->folder ? rws_folder_remarks(t->folder) : "";
+    return t && t->folder ? rws__folder_remarks(t->folder) : "";
 }
 
 /* ---- the configuration of a run, from rank 0 to the others */
@@ -165,12 +165,12 @@ static rws_status spread_stored(rws_comm *comm, stored *s, char **block, rws_err
     size_t size = 0;
     *block = NULL;
     if (!comm) return RWS_OK;
-    if (rws_comm_rank(comm) == 0) *block = pack(*s, &size);
-    RWS_TRY(rws_comm_broadcast(comm, &size, sizeof size, err));
-    if (rws_comm_rank(comm)) *block = malloc(size);
-    RWS_TRY(rws_comm_agree(comm, *block ? RWS_OK : rws_no_memory(err, "the configuration"), err));
-    RWS_TRY(rws_comm_broadcast(comm, *block, size, err));
-    if (rws_comm_rank(comm)) unpack(*block, s);
+    if (rws__comm_rank(comm) == 0) *block = pack(*s, &size);
+    RWS_TRY(rws__comm_broadcast(comm, &size, sizeof size, err));
+    if (rws__comm_rank(comm)) *block = malloc(size);
+    RWS_TRY(rws__comm_agree(comm, *block ? RWS_OK : rws_no_memory(err, "the configuration"), err));
+    RWS_TRY(rws__comm_broadcast(comm, *block, size, err));
+    if (rws__comm_rank(comm)) unpack(*block, s);
     return RWS_OK;
 }
 
@@ -178,18 +178,18 @@ static rws_status spread_stored(rws_comm *comm, stored *s, char **block, rws_err
 
 static rws_status open_locked(const char *path, stored *s, rws_folder **folder, rws_error *err)
 {
-    RWS_TRY(rws_folder_open(path, &s->config, folder, err));
-    s->recorded = *rws_folder_recorded(*folder);
-    return rws_folder_lock(*folder, err);
+    RWS_TRY(rws__folder_open(path, &s->config, folder, err));
+    s->recorded = *rws__folder_recorded(*folder);
+    return rws__folder_lock(*folder, err);
 }
 
 /* Loads the checkpoint, if there is one, and says in the folder what has changed. */
 static rws_status load(rws_trainer *t, const rws_config *stored, const char *path, rws_error *err)
 {
-    RWS_TRY(rws_trainer_hash_data(t, err));
-    const rws_run_state s = rws_trainer_state_of(t);
-    if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, &s, err));
-    else RWS_TRY(rws_folder_restart(t->folder, err));
+    RWS_TRY(rws__trainer_hash_data(t, err));
+    const rws_run_state s = rws__trainer_state_of(t);
+    if (rws__folder_has_checkpoint(t->folder)) RWS_TRY(rws__folder_load(t->folder, &s, err));
+    else RWS_TRY(rws__folder_restart(t->folder, err));
     rws_trainer_changed(t);
     return amend(t, stored, path, err);
 }
@@ -197,10 +197,10 @@ static rws_status load(rws_trainer *t, const rws_config *stored, const char *pat
 static rws_status resume(const char *path, const rws_config *changes, const rws_model *model, rws_folder **folder,
                          rws_trainer **out, char **block, rws_error *err)
 {
-    rws_comm  *comm = rws_comm_world();
-    const bool writes = rws_comm_rank(comm) == 0;
+    rws_comm  *comm = rws__comm_world();
+    const bool writes = rws__comm_rank(comm) == 0;
     stored     s = {0};
-    RWS_TRY(rws_comm_agree(comm, writes ? open_locked(path, &s, folder, err) : RWS_OK, err));
+    RWS_TRY(rws__comm_agree(comm, writes ? open_locked(path, &s, folder, err) : RWS_OK, err));
     RWS_TRY(spread_stored(comm, &s, block, err));
     rws_config config = s.config;
     if (changes->model) config.model = changes->model;
@@ -209,13 +209,13 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     if (changes->lr) config.lr = changes->lr;
     if (changes->threads) config.threads = changes->threads;
     config.limits = changes->limits;
-    RWS_TRY(rws_trainer_open(&config, &s.recorded, model, out, err));
+    RWS_TRY(rws__trainer_open(&config, &s.recorded, model, out, err));
     rws_trainer *t = *out;
     t->folder = *folder;
     t->kept = true;
     *folder = NULL;
-    RWS_TRY(rws_trainer_agree(t, writes ? load(t, &s.config, path, err) : RWS_OK, err));
-    RWS_TRY(rws_trainer_spread_state(t, err));
+    RWS_TRY(rws__trainer_agree(t, writes ? load(t, &s.config, path, err) : RWS_OK, err));
+    RWS_TRY(rws__trainer_spread_state(t, err));
     t->saved = t->program.iteration;
     return RWS_OK;
 }
@@ -230,7 +230,7 @@ rws_status rws_trainer_resume(const char *path, const rws_config *changes, const
     *out = NULL;
     if (!path) return rws_fail(err, RWS_BAD_INPUT, "The folder of the run has no name (NULL).");
     const rws_status status = resume(path, changes ? changes : &none, model, &folder, out, &block, err);
-    rws_folder_close(folder);
+    rws__folder_close(folder);
     free(block);
     if (status == RWS_OK) return RWS_OK;
     rws_trainer_free(*out);

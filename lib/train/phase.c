@@ -19,7 +19,7 @@
 /* ---- which part of the batch is a shard's */
 
 /* Part i of the n parts of the data is [i B / n, (i + 1) B / n), which may be none. */
-bool rws_phase_range(const rws_phase_work *w, int shard, int *first, int *end)
+bool rws__phase_range(const rws_phase_work *w, int shard, int *first, int *end)
 {
     const int n = w->t->program.config.shards, i = shard / w->t->program.config.particle_shards;
     *first = (int)((int64_t)w->n_data * i / n);
@@ -36,7 +36,7 @@ static void particles_of(const rws_trainer *t, int shard, int n, int *first, int
 
 /* The number of data in one pass: as many as fit in memory by the model's at_once, at least one; all of them if the
  * phase has a second backward, which needs the pass in the engine. */
-int rws_phase_at_once(const rws_phase_work *w)
+int rws__phase_at_once(const rws_phase_work *w)
 {
     const rws_config *c = &w->t->program.config;
     const int         limit = w->t->program.model->defaults.at_once,
@@ -58,7 +58,8 @@ static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end
     particles_of(t, shard, sleep ? n * K : K, &from, &to);
     for (int f = 0; f < t->program.setup.n_fields && !sleep; f++)
         fields[f] = w->fields[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;
-    rws_pass pass = rws_program_pass(&t->program, phase->mode, sleep ? 1 : n, to - from, sleep ? NULL : fields, w->key);
+    rws_pass pass =
+        rws__program_pass(&t->program, phase->mode, sleep ? 1 : n, to - from, sleep ? NULL : fields, w->key);
     pass.program = phase->program;
     pass.first_datum = sleep ? 0 : (uint32_t)first;
     pass.first_particle = (uint32_t)(from + (sleep ? first * K : 0));
@@ -68,11 +69,11 @@ static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end
     pass.groups = phase->gradients | (phase->extend ? RWS_BIT(RWS_CONTROL) : 0);
     pass.negligible = t->program.config.scalar ? 0 : NEGLIGIBLE;
     if (phase->prepare) phase->prepare(&t->program.method, proposal);
-    if (!sleep && w->fields == (const float *const *)t->batch) rws_given_put(t, first, &pass);
+    if (!sleep && w->fields == (const float *const *)t->batch) rws__given_put(t, first, &pass);
     return pass;
 }
 
-rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase)
+rws_phase rws__phase_with_labels(const rws_trainer *t, const rws_phase *phase)
 {
     rws_phase p = *phase;
     if (t->given && p.labels) p.gradients |= RWS_BIT(RWS_PHI);
@@ -95,31 +96,31 @@ static void touch_all(const rws_trainer *t, rws_shard *s)
 static rws_status backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last)
 {
     if (last && may_defer(w))
-        return rws_engine_backward_deferred(engine, w->phase->gradients, s->gradient, s->touched, &s->products,
-                                            &s->error);
+        return rws__engine_backward_deferred(engine, w->phase->gradients, s->gradient, s->touched, &s->products,
+                                             &s->error);
     touch_all(w->t, s);
-    return rws_engine_backward(engine, w->phase->gradients, s->gradient, &s->error);
+    return rws__engine_backward(engine, w->phase->gradients, s->gradient, &s->error);
 }
 
-rws_status rws_phase_begin(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
+rws_status rws__phase_begin(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
 {
     rws_proposal proposal;
     const float *fields[w->t->program.setup.n_fields];
     if (w->second) return w->phase->extend(&w->t->program.method, engine, w->t->direction, &s->error);
     const rws_pass pass = make_pass(w, (int)(s - w->t->shards), first, end, fields, &proposal);
-    return rws_engine_forward(engine, &pass, &s->error);
+    return rws__engine_forward(engine, &pass, &s->error);
 }
 
-void rws_phase_weigh(const rws_phase_work *w, rws_shard *s, rws_scores *scores, rws_tally *tally)
+void rws__phase_weigh(const rws_phase_work *w, rws_shard *s, rws_scores *scores, rws_tally *tally)
 {
     if (w->second) w->phase->weigh_second(&w->t->program.method, scores, w->share, s ? s->gradient : NULL);
     else w->phase->weigh(&w->t->program.method, scores, w->share, tally);
 }
 
-rws_status rws_phase_finish(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last)
+rws_status rws__phase_finish(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last)
 {
-    if (!w->second && w->phase->labels) rws_weigh_given(rws_engine_scores(engine));
+    if (!w->second && w->phase->labels) rws__weigh_given(rws__engine_scores(engine));
     if (!w->second) return backward(w, s, engine, last);
     touch_all(w->t, s);
-    return rws_engine_backward(engine, w->phase->second_gradients, s->gradient, &s->error);
+    return rws__engine_backward(engine, w->phase->second_gradients, s->gradient, &s->error);
 }

@@ -47,7 +47,7 @@ static void work(rws_pool *p, int self)
 static void *worker(void *arg)
 {
     rws_pool *p = arg;
-    rws_denormals_off();
+    rws__denormals_off();
     pthread_mutex_lock(&p->lock);
     const int self = ++p->n_started;
     for (unsigned seen = 0; !p->stop;) {
@@ -64,7 +64,7 @@ static void *worker(void *arg)
     return NULL;
 }
 
-rws_status rws_pool_new(int n, rws_pool **out, rws_error *err)
+rws_status rws__pool_new(int n, rws_pool **out, rws_error *err)
 {
     *out = NULL;
     if (n <= 1) return RWS_OK;
@@ -82,11 +82,11 @@ rws_status rws_pool_new(int n, rws_pool **out, rws_error *err)
         return RWS_OK;
     }
     const int started = p->n_threads + 1;
-    rws_pool_free(p);
+    rws__pool_free(p);
     return rws_fail(err, RWS_NO_MEMORY, "The system gives only %d of %d threads; ask for fewer.", started, n);
 }
 
-void rws_pool_free(rws_pool *p)
+void rws__pool_free(rws_pool *p)
 {
     if (!p) return;
     pthread_mutex_lock(&p->lock);
@@ -98,7 +98,7 @@ void rws_pool_free(rws_pool *p)
     free(p);
 }
 
-void rws_pool_run(rws_pool *p, int n, rws_pool_job *job, void *context)
+void rws__pool_run(rws_pool *p, int n, rws_pool_job *job, void *context)
 {
     if (!p || n == 1) {
         for (int i = 0; i < n; i++) job(context, i, 0);

@@ -9,23 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_ranks_range(int size, int rank, int n, int *first, int *end)
+void rws__ranks_range(int size, int rank, int n, int *first, int *end)
 {
     *first = (int)((int64_t)n * rank / size);
     *end = (int)((int64_t)n * (rank + 1) / size);
 }
 
-int rws_ranks_holder(int size, int n, int i)
+int rws__ranks_holder(int size, int n, int i)
 {
     int rank = (int)((int64_t)i * size / n), first, end;
-    for (rws_ranks_range(size, rank, n, &first, &end); i >= end;) rws_ranks_range(size, ++rank, n, &first, &end);
+    for (rws__ranks_range(size, rank, n, &first, &end); i >= end;) rws__ranks_range(size, ++rank, n, &first, &end);
     return rank;
 }
 
-rws_ranks rws_ranks_make(rws_comm *comm, int n_shards)
+rws_ranks rws__ranks_make(rws_comm *comm, int n_shards)
 {
-    rws_ranks r = {.comm = comm, .rank = rws_comm_rank(comm), .size = rws_comm_size(comm)};
-    rws_ranks_range(r.size, r.rank, n_shards, &r.first, &r.end);
+    rws_ranks r = {.comm = comm, .rank = rws__comm_rank(comm), .size = rws__comm_size(comm)};
+    rws__ranks_range(r.size, r.rank, n_shards, &r.first, &r.end);
     return r;
 }
 
@@ -36,7 +36,7 @@ static int lowest_bit(const rws_ranks *r, int rank)
     return bit;
 }
 
-void rws_ranks_route(const rws_ranks *r, int root, bool few, rws_route *route)
+void rws__ranks_route(const rws_ranks *r, int root, bool few, rws_route *route)
 {
     RWS_CHECK(!few || root == 0);
     *route = (rws_route){.parent = r->rank == root ? -1 : root};
@@ -51,7 +51,7 @@ void rws_ranks_route(const rws_ranks *r, int root, bool few, rws_route *route)
         if (i == r->rank || r->rank == root) route->source[route->n++] = i;
 }
 
-int rws_ranks_brings(const rws_ranks *r, bool few, int rank)
+int rws__ranks_brings(const rws_ranks *r, bool few, int rank)
 {
     if (!few || rank == r->rank) return rank + 1;
     const int end = rank + lowest_bit(r, rank);
@@ -72,41 +72,41 @@ static void run_own(void *context, int index, int worker)
     w->job(w->context, w->first + index, worker);
 }
 
-void rws_trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job, void *context)
+void rws__trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job, void *context)
 {
     own_work w = {job, context, first};
-    rws_pool_run(t->pool, end - first, run_own, &w);
+    rws__pool_run(t->pool, end - first, run_own, &w);
 }
 
-rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err)
+rws_status rws__trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err)
 {
     const rws_ranks *r = &t->ranks;
     size_t           start[r->size + 1];
     int              first, end = 0;
     if (!r->comm) return RWS_OK;
     for (int rank = 0; rank < r->size; rank++) {
-        rws_ranks_range(r->size, rank, n, &first, &end);
+        rws__ranks_range(r->size, rank, n, &first, &end);
         start[rank] = (size_t)first * size;
     }
     start[r->size] = (size_t)end * size;
-    return rws_comm_gather_parts(r->comm, records, start, err);
+    return rws__comm_gather_parts(r->comm, records, start, err);
 }
 
-rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
-                             rws_error *err)
+rws_status rws__trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
+                              rws_error *err)
 {
     int first, end;
-    rws_ranks_range(t->ranks.size, t->ranks.rank, n, &first, &end);
-    rws_trainer_run_range(t, first, end, job, context);
-    return rws_trainer_exchange(t, n, records, size, err);
+    rws__ranks_range(t->ranks.size, t->ranks.rank, n, &first, &end);
+    rws__trainer_run_range(t, first, end, job, context);
+    return rws__trainer_exchange(t, n, records, size, err);
 }
 
-rws_status rws_trainer_agree(rws_trainer *t, rws_status status, rws_error *err)
+rws_status rws__trainer_agree(rws_trainer *t, rws_status status, rws_error *err)
 {
-    return rws_comm_agree(t->ranks.comm, status, err);
+    return rws__comm_agree(t->ranks.comm, status, err);
 }
 
-rws_status rws_trainer_requests(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_requests(rws_trainer *t, rws_error *err)
 {
     const rws_ranks *r = &t->ranks;
     if (!r->comm) {
@@ -114,26 +114,26 @@ rws_status rws_trainer_requests(rws_trainer *t, rws_error *err)
         return RWS_OK;
     }
     int all[r->size];
-    RWS_TRY(rws_comm_gather(r->comm, &t->request, sizeof t->request, all, err));
+    RWS_TRY(rws__comm_gather(r->comm, &t->request, sizeof t->request, all, err));
     for (int i = 0; i < r->size; i++) t->requests |= all[i];
     return RWS_OK;
 }
 
 /* ---- state that the ranks hold together */
 
-rws_status rws_trainer_spread_state(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_spread_state(rws_trainer *t, rws_error *err)
 {
     rws_comm    *c = t->ranks.comm;
     rws_params  *p = &t->program.setup.params;
     const size_t bytes = p->size * sizeof(float);
     if (!c) return RWS_OK;
-    RWS_TRY(rws_comm_broadcast(c, p->value, bytes, err));
+    RWS_TRY(rws__comm_broadcast(c, p->value, bytes, err));
     for (int i = 0; i < 2; i++)
-        if (t->slot[i]) RWS_TRY(rws_comm_broadcast(c, t->slot[i], bytes, err));
-    RWS_TRY(rws_comm_broadcast(c, t->steps, sizeof t->steps, err));
-    RWS_TRY(rws_comm_broadcast(c, &t->program.iteration, sizeof t->program.iteration, err));
-    RWS_TRY(rws_comm_broadcast(c, t->program.method.memory, sizeof t->program.method.memory, err));
-    RWS_TRY(rws_comm_broadcast(c, &t->seconds, sizeof t->seconds, err));
+        if (t->slot[i]) RWS_TRY(rws__comm_broadcast(c, t->slot[i], bytes, err));
+    RWS_TRY(rws__comm_broadcast(c, t->steps, sizeof t->steps, err));
+    RWS_TRY(rws__comm_broadcast(c, &t->program.iteration, sizeof t->program.iteration, err));
+    RWS_TRY(rws__comm_broadcast(c, t->program.method.memory, sizeof t->program.method.memory, err));
+    RWS_TRY(rws__comm_broadcast(c, &t->seconds, sizeof t->seconds, err));
     if (t->ranks.rank) rws_trainer_changed(t);
     return RWS_OK;
 }
@@ -151,7 +151,7 @@ static const char *const fingerprint_of[FINGERPRINTS] = {"version or build", "op
 
 static uint64_t hash_text(uint64_t h, const char *text)
 {
-    return text ? rws_hash(h, text, strlen(text) + 1) : h;
+    return text ? rws__hash(h, text, strlen(text) + 1) : h;
 }
 
 static uint64_t hash_config(const rws_config *c, uint64_t h)
@@ -166,8 +166,8 @@ static uint64_t hash_config(const rws_config *c, uint64_t h)
                               (double)c->eval_every,
                               c->scalar,
                               c->l2};
-    h = rws_hash(h, numbers, sizeof numbers);
-    h = rws_hash(h, &c->seed, sizeof c->seed);
+    h = rws__hash(h, numbers, sizeof numbers);
+    h = rws__hash(h, &c->seed, sizeof c->seed);
     h = hash_text(hash_text(hash_text(h, c->method), c->optimiser), c->lr);
     for (int i = 0; i < c->n_set; i++) h = hash_text(h, c->set[i]);
     return h;
@@ -179,12 +179,12 @@ static rws_status hash_files(const rws_trainer *t, fingerprints *out, rws_error 
     Dl_info     about;
     char        text[RWS_FINGERPRINT_SIZE];
     const char *self =
-        dladdr((void *)rws_trainer_meet, &about) && strchr(about.dli_fname, '/') ? about.dli_fname : "/proc/self/exe";
-    RWS_TRY(rws_fingerprint(self, text, err));
+        dladdr((void *)rws__trainer_meet, &about) && strchr(about.dli_fname, '/') ? about.dli_fname : "/proc/self/exe";
+    RWS_TRY(rws__fingerprint(self, text, err));
     out->of[0] = hash_text(hash_text(out->of[0], RWS_VERSION_STRING), text);
     out->of[2] = hash_text(out->of[2], t->program.model->name);
     if (!t->program.library) return RWS_OK;
-    RWS_TRY(rws_fingerprint(t->program.config.model, text, err));
+    RWS_TRY(rws__fingerprint(t->program.config.model, text, err));
     out->of[2] = hash_text(out->of[2], text);
     return RWS_OK;
 }
@@ -198,23 +198,23 @@ static rws_status compare(const rws_trainer *t, const fingerprints *all, rws_err
                 return rws_fail(
                     err, RWS_BAD_INPUT,
                     "%s differs from rank 0 in its %s: all ranks need the same program, options, model and data.",
-                    rws_comm_describe(t->ranks.comm, rank, who, sizeof who), fingerprint_of[k]);
+                    rws__comm_describe(t->ranks.comm, rank, who, sizeof who), fingerprint_of[k]);
     return RWS_OK;
 }
 
-rws_status rws_trainer_meet(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_meet(rws_trainer *t, rws_error *err)
 {
     const rws_ranks *r = &t->ranks;
     fingerprints     mine, all[r->size];
     if (!r->comm) return RWS_OK;
     for (int k = 0; k < FINGERPRINTS; k++) mine.of[k] = RWS_HASH_BEGIN;
     rws_status status = hash_files(t, &mine, err);
-    if (status == RWS_OK) status = rws_trainer_hash_data(t, err);
+    if (status == RWS_OK) status = rws__trainer_hash_data(t, err);
     mine.of[1] = hash_config(&t->program.config, RWS_HASH_BEGIN);
     mine.of[3] = t->data_hash[RWS_TEST];
     mine.of[4] = t->data_hash[RWS_TRAIN];
-    mine.of[5] = rws_hash(RWS_HASH_BEGIN, t->program.setup.params.value, t->program.setup.params.size * sizeof(float));
-    RWS_TRY(rws_trainer_agree(t, status, err));
-    RWS_TRY(rws_comm_gather(r->comm, &mine, sizeof mine, all, err));
+    mine.of[5] = rws__hash(RWS_HASH_BEGIN, t->program.setup.params.value, t->program.setup.params.size * sizeof(float));
+    RWS_TRY(rws__trainer_agree(t, status, err));
+    RWS_TRY(rws__comm_gather(r->comm, &mine, sizeof mine, all, err));
     return compare(t, all, err);
 }

@@ -27,13 +27,13 @@ typedef struct {
 } rws_ranks;
 
 /* For a trainer of n shards. */
-rws_ranks rws_ranks_make(rws_comm *comm, int n_shards);
+rws_ranks rws__ranks_make(rws_comm *comm, int n_shards);
 
 /* The part of n things that a rank has: shards, portions of an evaluation. */
-void rws_ranks_range(int size, int rank, int n, int *first, int *end);
+void rws__ranks_range(int size, int rank, int n, int *first, int *end);
 
 /* The rank that has thing i of n. */
-int rws_ranks_holder(int size, int n, int i);
+int rws__ranks_holder(int size, int n, int i);
 
 /* How this rank takes part in a sum that ends at the rank `root`. The sources are ranks in ascending order, with this
  * rank among them; each source brings the sum over a range of ranks. Values come back from the parent, and are passed
@@ -45,9 +45,9 @@ typedef struct {
 } rws_route;
 
 /* Writes *route. few: sums travel along the binomial tree, whose root is rank 0; otherwise straight to the root. */
-void rws_ranks_route(const rws_ranks *r, int root, bool few, rws_route *route);
+void rws__ranks_route(const rws_ranks *r, int root, bool few, rws_route *route);
 
 /* Returns `end`: the source `rank` brings the shards of the ranks from `rank` to end - 1. */
-int rws_ranks_brings(const rws_ranks *r, bool few, int rank);
+int rws__ranks_brings(const rws_ranks *r, bool few, int rank);
 
 #endif

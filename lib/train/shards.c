@@ -59,22 +59,22 @@ static rws_status run_pass(const shard_job *j, int i, rws_engine *engine, int fi
     const rws_phase_work *w = j->work;
     rws_shard            *s = &w->t->shards[i];
     const bool            cut = is_cut(w);
-    if (j->parts & BEGIN) RWS_TRY(rws_phase_begin(w, s, engine, first, end));
-    if (j->parts & BEGIN && cut) RWS_TRY(rws_cut_write(w, i, engine));
+    if (j->parts & BEGIN) RWS_TRY(rws__phase_begin(w, s, engine, first, end));
+    if (j->parts & BEGIN && cut) RWS_TRY(rws__cut_write(w, i, engine));
     if (!(j->parts & FINISH)) return RWS_OK;
-    if (cut) rws_cut_read(w, i, engine);
-    else rws_phase_weigh(w, s, rws_engine_scores(engine), &s->tally);
-    return rws_phase_finish(w, s, engine, last);
+    if (cut) rws__cut_read(w, i, engine);
+    else rws__phase_weigh(w, s, rws__engine_scores(engine), &s->tally);
+    return rws__phase_finish(w, s, engine, last);
 }
 
 static void run_shard(void *context, int i, int worker)
 {
     const shard_job      *j = context;
     const rws_phase_work *w = j->work;
-    const int             at_once = rws_phase_at_once(w);
+    const int             at_once = rws__phase_at_once(w);
     rws_shard            *s = j->parts & BEGIN ? shard_begin(w, i) : &w->t->shards[i];
     int                   first, end;
-    if (!rws_phase_range(w, i, &first, &end)) return; /* no data: the engine may hold an older pass */
+    if (!rws__phase_range(w, i, &first, &end)) return; /* no data: the engine may hold an older pass */
     for (int round = 0; first < end && s->status == RWS_OK; round++) {
         const int next = end - first < at_once ? end : first + at_once;
         if (j->round < 0 || j->round == round)
@@ -92,7 +92,7 @@ typedef struct rws_outcome {
     uint64_t  bytes;
 } outcome;
 
-bool rws_shards_make_outcomes(rws_trainer *t)
+bool rws__shards_make_outcomes(rws_trainer *t)
 {
     return (t->outcomes = calloc((size_t)t->n_shards, sizeof *t->outcomes)) != NULL;
 }
@@ -103,7 +103,7 @@ static rws_status exchange_outcomes(rws_trainer *t, outcome *all, rws_error *err
         const rws_shard *s = &t->shards[i];
         all[i] = (outcome){s->tally, s->status, t->request, s->n_rows_bytes};
     }
-    return rws_trainer_exchange(t, t->n_shards, all, sizeof *all, err);
+    return rws__trainer_exchange(t, t->n_shards, all, sizeof *all, err);
 }
 
 /* Fails with the message of a shard, which the rank of the shard sends to the others. */
@@ -112,8 +112,8 @@ static rws_status describe_failure(rws_trainer *t, int shard, rws_status status,
     rws_error text = {{0}};
     if (t->ranks.first <= shard && shard < t->ranks.end) text = t->shards[shard].error;
     if (t->ranks.comm)
-        RWS_TRY(rws_comm_broadcast_from(t->ranks.comm, rws_ranks_holder(t->ranks.size, t->n_shards, shard), &text,
-                                        sizeof text, err));
+        RWS_TRY(rws__comm_broadcast_from(t->ranks.comm, rws__ranks_holder(t->ranks.size, t->n_shards, shard), &text,
+                                         sizeof text, err));
     return rws_fail(err, status, "%s", text.text);
 }
 
@@ -134,7 +134,7 @@ static rws_status run_all(const shard_job *j, rws_error *err)
     const rws_phase_work *w = j->work;
     rws_trainer          *t = w->t;
     outcome              *all = t->outcomes;
-    if (t->batch_status == RWS_OK) rws_trainer_run_range(t, t->ranks.first, t->ranks.end, run_shard, (void *)j);
+    if (t->batch_status == RWS_OK) rws__trainer_run_range(t, t->ranks.first, t->ranks.end, run_shard, (void *)j);
     else fail_own(w);
     rws_status status = exchange_outcomes(t, all, err);
     for (int i = 0; i < t->n_shards && status == RWS_OK; i++) {
@@ -159,10 +159,10 @@ static rws_status run_rounds(const rws_phase_work *w, rws_error *err)
 {
     int most = 0, first, end;
     for (int i = 0; i < w->t->n_shards; i++)
-        if (rws_phase_range(w, i, &first, &end) && end - first > most) most = end - first;
-    for (int round = 0; round * rws_phase_at_once(w) < most; round++) {
+        if (rws__phase_range(w, i, &first, &end) && end - first > most) most = end - first;
+    for (int round = 0; round * rws__phase_at_once(w) < most; round++) {
         RWS_TRY(run_all(&(shard_job){w, BEGIN, round}, err));
-        RWS_TRY(rws_cut_weigh(w, err));
+        RWS_TRY(rws__cut_weigh(w, err));
         RWS_TRY(run_all(&(shard_job){w, FINISH, round}, err));
     }
     return RWS_OK;
@@ -178,7 +178,7 @@ static rws_status find_direction(const rws_phase_work *w, rws_error *err)
 {
     rws_trainer *t = w->t;
     const size_t first = t->program.setup.params.first[RWS_PHI], end = t->program.setup.params.first[RWS_PHI + 1];
-    RWS_TRY(rws_trainer_sum(t, RWS_BIT(RWS_PHI), err));
+    RWS_TRY(rws__trainer_sum(t, RWS_BIT(RWS_PHI), err));
     memset(t->direction, 0, t->program.setup.params.size * sizeof(float));
     if (w->phase->along) t->direction[w->phase->along(&t->program.method)->offset] = 1;
     else
@@ -187,7 +187,7 @@ static rws_status find_direction(const rws_phase_work *w, rws_error *err)
     return RWS_OK;
 }
 
-rws_status rws_shards_run(const rws_phase_work *w, rws_error *err)
+rws_status rws__shards_run(const rws_phase_work *w, rws_error *err)
 {
     rws_phase_work second = *w;
     second.second = true;
@@ -197,7 +197,7 @@ rws_status rws_shards_run(const rws_phase_work *w, rws_error *err)
     return run(&second, err);
 }
 
-void rws_shards_forget(rws_trainer *t)
+void rws__shards_forget(rws_trainer *t)
 {
     for (int i = 0; i < t->n_shards; i++) {
         if (!t->shards[i].gradient) continue; /* the shard belongs to another rank */

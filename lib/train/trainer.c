@@ -19,31 +19,31 @@ static float *vector(size_t n)
 void rws_trainer_free(rws_trainer *t)
 {
     if (!t) return;
-    rws_pool_free(t->pool);
-    for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
+    rws__pool_free(t->pool);
+    for (int i = 0; i < t->n_engines; i++) rws__engine_free(t->engines[i]);
     for (int i = 0; i < t->n_shards && t->shards; i++) {
         free(t->shards[i].gradient);
         free(t->shards[i].touched);
         free(t->shards[i].rows);
     }
-    rws_cut_free(t);
-    rws_slices_free(t);
-    rws_given_close(t);
+    rws__cut_free(t);
+    rws__slices_free(t);
+    rws__given_close(t);
     for (int i = 0; i < t->program.setup.n_fields; i++) {
         if (t->batch) free(t->batch[i]);
         if (t->test) free(t->test[i]);
     }
     void *vectors[] = {t->shards, t->outcomes, t->engines, t->slot[0], t->slot[1], t->direction, t->batch, t->test};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
-    rws_folder_close(t->folder);
-    rws_program_release(&t->program);
+    rws__folder_close(t->folder);
+    rws__program_release(&t->program);
     free(t);
 }
 
 /* Whether the run has the setting, and it is not 0. */
 static bool is_set(const rws_trainer *t, const char *setting)
 {
-    const char *value = rws_setup_given(&t->program.setup, setting);
+    const char *value = rws__setup_given(&t->program.setup, setting);
     return value && g_ascii_strtod(value, NULL) != 0;
 }
 
@@ -116,7 +116,7 @@ static bool make_shards(rws_trainer *t)
 {
     const rws_params *p = &t->program.setup.params;
     t->shards = calloc((size_t)t->n_shards, sizeof *t->shards);
-    if (!rws_shards_make_outcomes(t)) return false;
+    if (!rws__shards_make_outcomes(t)) return false;
     for (int i = 0; i < t->n_shards && t->shards; i++) {
         if (i && (i < t->ranks.first || i >= t->ranks.end)) continue;
         t->shards[i].gradient = vector(p->size);
@@ -135,15 +135,15 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
         return rws_fail(err, RWS_NO_MEMORY,
                         "There is no memory for %d shards of %zu parameters, a batch of %d and %d test data.",
                         t->n_shards, p->size, t->program.config.batch, t->program.n_test);
-    RWS_TRY(rws_cut_new(t, err));
-    rws_optimiser_reset(t->optimiser, p->size, t->slot);
-    return rws_slices_new(t, err);
+    RWS_TRY(rws__cut_new(t, err));
+    rws__optimiser_reset(t->optimiser, p->size, t->slot);
+    return rws__slices_new(t, err);
 }
 
 static rws_engine *engine_new(rws_trainer *t)
 {
-    rws_engine *e = rws_program_engine_new(&t->program);
-    if (e) rws_engine_watch(e, rws_trainer_should_stop, t);
+    rws_engine *e = rws__program_engine_new(&t->program);
+    if (e) rws__engine_watch(e, rws__trainer_should_stop, t);
     return e;
 }
 
@@ -156,23 +156,23 @@ static rws_status make_engines(rws_trainer *t, rws_error *err)
     const int own = t->ranks.end - t->ranks.first, n = t->engine_per_shard && own > c->threads ? own : c->threads;
     t->engines = calloc((size_t)n, sizeof *t->engines);
     while (t->engines && t->n_engines < n && (t->engines[t->n_engines] = engine_new(t))) t->n_engines++;
-    return t->n_engines == n ? rws_pool_new(c->threads, &t->pool, err) : rws_no_memory(err, "engines");
+    return t->n_engines == n ? rws__pool_new(c->threads, &t->pool, err) : rws_no_memory(err, "engines");
 }
 
 static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
 {
     const rws_config *c = &t->program.config;
     rws_name_list     names = {0};
-    t->optimiser = rws_optimiser_find(c->optimiser);
+    t->optimiser = rws__optimiser_find(c->optimiser);
     if (!t->optimiser) {
-        for (int i = 0; rws_optimisers[i]; i++) rws_name_list_add(&names, rws_optimisers[i]->name);
+        for (int i = 0; rws_optimisers[i]; i++) rws__name_list_add(&names, rws_optimisers[i]->name);
         return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; the optimisers are %s.",
-                        rws_quote_short(c->optimiser).text, names.text);
+                        rws__quote_short(c->optimiser).text, names.text);
     }
     t->optim = t->optimiser->defaults;
     t->optim.l2 = c->l2;
-    RWS_TRY(rws_optim_config_check(&t->optim, err));
-    return rws_schedule_parse(c->lr, &t->schedule, err);
+    RWS_TRY(rws__optim_config_check(&t->optim, err));
+    return rws__schedule_parse(c->lr, &t->schedule, err);
 }
 
 static rws_status build(rws_trainer *t, const rws_config *config, const rws_recorded *recorded, const rws_model *model,
@@ -180,24 +180,24 @@ static rws_status build(rws_trainer *t, const rws_config *config, const rws_reco
 {
     const rws_config *c = &t->program.config;
     t->use = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    RWS_TRY(rws_program_choose(&t->program, config, recorded, model, err));
+    RWS_TRY(rws__program_choose(&t->program, config, recorded, model, err));
     RWS_TRY(choose_optimiser(t, err));
     t->n_shards = c->shards * c->particle_shards;
-    t->ranks = rws_ranks_make(rws_comm_world(), t->n_shards);
-    RWS_TRY(rws_program_set_up(&t->program, NULL, 0, err));
-    RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->program.setup.params), c->lr, err));
+    t->ranks = rws__ranks_make(rws__comm_world(), t->n_shards);
+    RWS_TRY(rws__program_set_up(&t->program, NULL, 0, err));
+    RWS_TRY(rws__schedule_cover(&t->schedule, groups_of(&t->program.setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
-    const char *draws = rws_setup_given(&t->program.setup, "grad_snr");
+    const char *draws = rws__setup_given(&t->program.setup, "grad_snr");
     t->grad_snr = draws ? (int)g_ascii_strtod(draws, NULL) : 0;
-    RWS_TRY(rws_given_open(t, err));
+    RWS_TRY(rws__given_open(t, err));
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));
-    RWS_TRY(rws_program_make_test(&t->program, t->program.n_test, t->test, err));
+    RWS_TRY(rws__program_make_test(&t->program, t->program.n_test, t->test, err));
     RWS_TRY(make_metrics(t, err));
     return check_metric_names(t, err);
 }
 
-rws_status rws_trainer_enter(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_enter(rws_trainer *t, rws_error *err)
 {
     RWS_NEED(t, err);
     if (pthread_mutex_trylock(&t->use) == 0) return RWS_OK;
@@ -205,20 +205,20 @@ rws_status rws_trainer_enter(rws_trainer *t, rws_error *err)
                     "Another thread is using this trainer; a trainer belongs to one thread at a time.");
 }
 
-void rws_trainer_leave(rws_trainer **t)
+void rws__trainer_leave(rws_trainer **t)
 {
     pthread_mutex_unlock(&(*t)->use);
 }
 
-rws_status rws_trainer_open(const rws_config *config, const rws_recorded *recorded, const rws_model *model,
-                            rws_trainer **out, rws_error *err)
+rws_status rws__trainer_open(const rws_config *config, const rws_recorded *recorded, const rws_model *model,
+                             rws_trainer **out, rws_error *err)
 {
     RWS_NEED(out, err);
     rws_trainer *t = *out = calloc(1, sizeof *t);
     rws_status   status = t ? build(t, config, recorded, model, err) : rws_no_memory(err, "a trainer");
-    status = rws_comm_agree(rws_comm_world(), status, err);
-    if (status == RWS_OK) status = rws_trainer_meet(t, err);
-    if (status == RWS_OK) status = rws_slices_share(t, err);
+    status = rws__comm_agree(rws__comm_world(), status, err);
+    if (status == RWS_OK) status = rws__trainer_meet(t, err);
+    if (status == RWS_OK) status = rws__slices_share(t, err);
     if (status == RWS_OK) return RWS_OK;
     rws_trainer_free(t);
     *out = NULL;
@@ -227,7 +227,7 @@ rws_status rws_trainer_open(const rws_config *config, const rws_recorded *record
 
 rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out, rws_error *err)
 {
-    return rws_trainer_open(config, NULL, model, out, err);
+    return rws__trainer_open(config, NULL, model, out, err);
 }
 
 const rws_config *rws_trainer_config(const rws_trainer *t)
@@ -265,7 +265,7 @@ bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
     if (!t || !out || i < 0 || i >= t->program.setup.params.n) return false;
     const rws_param *p = t->program.setup.params.list[i];
     *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
-    out->n_dims = rws_param_shape(p, out->shape);
+    out->n_dims = rws__param_shape(p, out->shape);
     return true;
 }
 
@@ -276,16 +276,16 @@ bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out)
     return false;
 }
 
-void rws_trainer_count_rows(rws_trainer *t, bool on)
+void rws__trainer_count_rows(rws_trainer *t, bool on)
 {
-    for (int i = 0; i < t->n_engines; i++) rws_engine_count_rows(t->engines[i], on);
+    for (int i = 0; i < t->n_engines; i++) rws__engine_count_rows(t->engines[i], on);
 }
 
-rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
+rws_engine_stats rws__trainer_take_stats(rws_trainer *t)
 {
     rws_engine_stats total = {0};
     for (int i = 0; i < t->n_engines; i++) {
-        const rws_engine_stats s = rws_engine_take_stats(t->engines[i]);
+        const rws_engine_stats s = rws__engine_take_stats(t->engines[i]);
         total.rows += s.rows;
         total.needed += s.needed;
         total.history += s.history;
@@ -301,14 +301,14 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
     return total;
 }
 
-uint64_t rws_trainer_allocations(const rws_trainer *t)
+uint64_t rws__trainer_allocations(const rws_trainer *t)
 {
     uint64_t total = 0;
-    for (int i = 0; i < t->n_engines; i++) total += rws_engine_allocations(t->engines[i]);
+    for (int i = 0; i < t->n_engines; i++) total += rws__engine_allocations(t->engines[i]);
     return total;
 }
 
-rws_run_state rws_trainer_state_of(rws_trainer *t)
+rws_run_state rws__trainer_state_of(rws_trainer *t)
 {
     rws_program *p = &t->program;
     return (rws_run_state){.config = &p->config,
@@ -327,5 +327,5 @@ rws_run_state rws_trainer_state_of(rws_trainer *t)
 
 void rws_trainer_changed(rws_trainer *t)
 {
-    if (t) rws_program_changed(&t->program);
+    if (t) rws__program_changed(&t->program);
 }

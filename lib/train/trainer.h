@@ -79,11 +79,11 @@ struct rws_trainer {
     rws_shared              shared;        /* messages of the ranks of this machine about slices: exchange.c */
     unsigned                n_updates;     /* updates with other ranks so far, modulo 2^32; marks their messages */
     rws_arena              *scratch;       /* per thread, for work on slices */
-    uint64_t                flops;         /* of the work on slices since the last rws_trainer_take_stats */
+    uint64_t                flops;         /* of the work on slices since the last rws__trainer_take_stats */
     float                 **batch, **test; /* by field */
     rws_status              batch_status;  /* whether the batch came; a failure on one rank travels with its shards */
     rws_error               batch_error;
-    uint64_t                data_hash[2]; /* by split; 0 until rws_trainer_hash_data */
+    uint64_t                data_hash[2]; /* by split; 0 until rws__trainer_hash_data */
     struct rws_batch_given *given;        /* choices that are given for the batch (given.c); NULL: there are none */
     bool                    std_ref;      /* settings about metrics of gradients */
     int                     grad_snr;     /* 0: no ratios; 1: of ten draws; more: of so many */
@@ -104,98 +104,98 @@ struct rws_trainer {
 
 /* The public functions that use the trainer begin with this. It fails if the trainer is NULL, or if another thread is
  * inside one of them. */
-#define RWS_TRAINER_ENTER(t, err)       \
-    RWS_TRY(rws_trainer_enter(t, err)); \
-    __attribute__((cleanup(rws_trainer_leave), unused)) rws_trainer *entered_ = (t)
+#define RWS_TRAINER_ENTER(t, err)        \
+    RWS_TRY(rws__trainer_enter(t, err)); \
+    __attribute__((cleanup(rws__trainer_leave), unused)) rws_trainer *entered_ = (t)
 
-rws_status rws_trainer_enter(rws_trainer *t, rws_error *err);
-void       rws_trainer_leave(rws_trainer **t);
+rws_status rws__trainer_enter(rws_trainer *t, rws_error *err);
+void       rws__trainer_leave(rws_trainer **t);
 
 /* ---- train.c */
 
 /* Adds the gradient of a phase to the shards' gradients. */
-rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key, int n_data,
-                             const float *const *fields, rws_error *err);
+rws_status rws__trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key, int n_data,
+                              const float *const *fields, rws_error *err);
 
 /* Fills t->batch with the data of the present iteration. A failure, which other ranks do not know of, is kept in the
  * trainer: the next phase fails with it on all ranks. */
-void rws_trainer_next_batch(rws_trainer *t);
+void rws__trainer_next_batch(rws_trainer *t);
 
 /* ---- shards.c */
 
 /* Allocates t->outcomes. False without memory. */
-bool rws_shards_make_outcomes(rws_trainer *t);
+bool rws__shards_make_outcomes(rws_trainer *t);
 
 /* Zeroes the gradients of the shards and drops their products, after an iteration that failed. */
-void rws_shards_forget(rws_trainer *t);
+void rws__shards_forget(rws_trainer *t);
 
 /* ---- cut.c */
 
 /* Allocates t->joined if the configuration cuts particles, and frees it. */
-rws_status rws_cut_new(rws_trainer *t, rws_error *err);
-void       rws_cut_free(rws_trainer *t);
+rws_status rws__cut_new(rws_trainer *t, rws_error *err);
+void       rws__cut_free(rws_trainer *t);
 
 /* ---- ranks.c */
 
 /* Runs jobs first … end - 1 on the threads of this rank. */
-void rws_trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job, void *context);
+void rws__trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job, void *context);
 
-/* `records` has n records of `size` bytes. This rank has filled in those of its range (rws_ranks_range) and gets all
+/* `records` has n records of `size` bytes. This rank has filled in those of its range (rws__ranks_range) and gets all
  * others from the other ranks. */
-rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err);
+rws_status rws__trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err);
 
 /* Runs n jobs, distributed over the ranks and their threads. Each job writes its record, and then every rank gets all
  * records. */
-rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
-                             rws_error *err);
+rws_status rws__trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
+                              rws_error *err);
 
-/* The first rank that failed decides for all (rws_comm_agree). */
-rws_status rws_trainer_agree(rws_trainer *t, rws_status status, rws_error *err);
+/* The first rank that failed decides for all (rws__comm_agree). */
+rws_status rws__trainer_agree(rws_trainer *t, rws_status status, rws_error *err);
 
 /* Adds the requests of all ranks to t->requests. A phase does the same when its shards exchange their outcomes. */
-rws_status rws_trainer_requests(rws_trainer *t, rws_error *err);
+rws_status rws__trainer_requests(rws_trainer *t, rws_error *err);
 
 /* Every rank gets the parameters, the optimiser's state and the counters of rank 0. */
-rws_status rws_trainer_spread_state(rws_trainer *t, rws_error *err);
+rws_status rws__trainer_spread_state(rws_trainer *t, rws_error *err);
 
 /* RWS_BAD_INPUT if the ranks have different programs, options, models or data. */
-rws_status rws_trainer_meet(rws_trainer *t, rws_error *err);
+rws_status rws__trainer_meet(rws_trainer *t, rws_error *err);
 
 /* ---- update.c */
 
 /* Cuts the flat vectors into slices, once their sizes are known; and frees the slices. */
-rws_status rws_slices_new(rws_trainer *t, rws_error *err);
-void       rws_slices_free(rws_trainer *t);
+rws_status rws__slices_new(rws_trainer *t, rws_error *err);
+void       rws__slices_free(rws_trainer *t);
 
 /* Adds up the gradients of all shards for the groups in the mask, and leaves the sum in the gradient of shard 0. */
-rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
+rws_status rws__trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
 
 /* Adds up the gradients in the same way, steps the parameters of the groups along the sum, and zeroes the gradients. */
-rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
+rws_status rws__trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
 
 /* ---- exchange.c */
 
 /* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same
  * slices; one process alone needs none. */
-rws_status rws_slices_share(rws_trainer *t, rws_error *err);
+rws_status rws__slices_share(rws_trainer *t, rws_error *err);
 
 /* Rank 0 gets the optimiser's state of the slices that other ranks own: before a checkpoint. */
-rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err);
+rws_status rws__trainer_collect_slots(rws_trainer *t, rws_error *err);
 
 /* ---- loop.c */
 
 /* RWS_STOPPED if the user asks training to stop: for evaluations, which may take long. Only worker 0, the thread that
  * trains, calls the user's function; the other workers read its last answer. */
-rws_status rws_trainer_check_stop(rws_trainer *t, int worker, rws_error *err);
+rws_status rws__trainer_check_stop(rws_trainer *t, int worker, rws_error *err);
 
-/* Whether a pass ends early, for rws_engine_watch. A pass may end early in an evaluation, and in an iteration before
+/* Whether a pass ends early, for rws__engine_watch. A pass may end early in an evaluation, and in an iteration before
  * its first step, so that no iteration is half done. Passes of several ranks are not stopped, because the other ranks
  * would not know of it. */
-bool rws_trainer_should_stop(void *trainer);
+bool rws__trainer_should_stop(void *trainer);
 
-/* rws_trainer_check_stop for several ranks, which must stop at the same place: a request to stop counts after the next
+/* rws__trainer_check_stop for several ranks, which must stop at the same place: a request to stop counts after the next
  * phase. */
-rws_status rws_trainer_check_stop_together(rws_trainer *t, rws_error *err);
+rws_status rws__trainer_check_stop_together(rws_trainer *t, rws_error *err);
 
 /* ---- importance.c */
 
@@ -207,18 +207,18 @@ typedef struct {
     double log_evidence, log_evidence_error, kl, ess, impossible, metric[RWS_MAX_METRICS];
 } rws_bound;
 
-rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
+rws_status rws__trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
 
 /* The variation of the gradient: the standard deviation of phi's, and the signal-to-noise ratios. */
 typedef struct {
     double std, snr_theta, snr_phi;
 } rws_gradient_noise;
 
-rws_status rws_trainer_gradient_noise(rws_trainer *t, rws_gradient_noise *out, rws_error *err);
+rws_status rws__trainer_gradient_noise(rws_trainer *t, rws_gradient_noise *out, rws_error *err);
 
 /* Does the work of rws_eval_guess. */
-rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
-                             void (*each)(const rws_particle *p, int count, void *context), void *context,
-                             rws_error *err);
+rws_status rws__trainer_guess(rws_trainer *t, const float *const *fields, int K,
+                              void (*each)(const rws_particle *p, int count, void *context), void *context,
+                              rws_error *err);
 
 #endif

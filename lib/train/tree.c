@@ -16,7 +16,7 @@ static bool are_brothers(const rws_subtree *left, const rws_subtree *right)
     return left->size == right->size && left->first + left->size == right->first && left->first % (2 * left->size) == 0;
 }
 
-void rws_forest_add(rws_forest *f, rws_subtree tree, size_t length)
+void rws__forest_add(rws_forest *f, rws_subtree tree, size_t length)
 {
     while (f->n && are_brothers(&f->list[f->n - 1], &tree)) {
         const rws_subtree *left = &f->list[--f->n];
@@ -26,14 +26,14 @@ void rws_forest_add(rws_forest *f, rws_subtree tree, size_t length)
     f->list[f->n++] = tree;
 }
 
-rws_forest rws_forest_of(int first, int end)
+rws_forest rws__forest_of(int first, int end)
 {
     rws_forest f = {0};
-    for (int i = first; i < end; i++) rws_forest_add(&f, (rws_subtree){i, 1, NULL}, 0);
+    for (int i = first; i < end; i++) rws__forest_add(&f, (rws_subtree){i, 1, NULL}, 0);
     return f;
 }
 
-float *rws_forest_sum(rws_forest *f, size_t length)
+float *rws__forest_sum(rws_forest *f, size_t length)
 {
     float *sum = NULL;
     for (; f->n; f->n--) sum = add(f->list[f->n - 1].sum, sum, length);

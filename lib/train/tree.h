@@ -34,12 +34,12 @@ typedef struct {
 
 /* Adds the subtree right of all others; `length` numbers. Sums of brothers are added into the memory of the left one.
  * */
-void rws_forest_add(rws_forest *f, rws_subtree tree, size_t length);
+void rws__forest_add(rws_forest *f, rws_subtree tree, size_t length);
 
 /* The forest of shards first … end - 1, without sums. */
-rws_forest rws_forest_of(int first, int end);
+rws_forest rws__forest_of(int first, int end);
 
 /* The sum of the whole tree, when the forest is that of all shards; NULL: zeros. The forest is then empty. */
-float *rws_forest_sum(rws_forest *f, size_t length);
+float *rws__forest_sum(rws_forest *f, size_t length);
 
 #endif

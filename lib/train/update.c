@@ -38,7 +38,7 @@ static bool add_piece(rws_trainer *t, const rws_param_rows *p)
     const size_t     from = p->param->offset + (size_t)p->first * (size_t)p->param->cols;
     const size_t     size = (size_t)(p->end - p->first) * (size_t)p->param->cols;
     rws_param_slice *slice = t->n_slices ? &t->slices[t->n_slices - 1] : NULL;
-    if (!slice || slice->group != p->param->group || rws_param_slice_size(slice) + size > SLICE) {
+    if (!slice || slice->group != p->param->group || rws__param_slice_size(slice) + size > SLICE) {
         rws_param_slice *longer = realloc(t->slices, (size_t)(t->n_slices + 1) * sizeof *longer);
         if (!longer) return false;
         t->slices = longer;
@@ -78,7 +78,7 @@ static bool make_order(rws_trainer *t)
     return t->slice_order != NULL;
 }
 
-rws_status rws_slices_new(rws_trainer *t, rws_error *err)
+rws_status rws__slices_new(rws_trainer *t, rws_error *err)
 {
     const rws_params *params = &t->program.setup.params;
     bool              memory = true;
@@ -96,11 +96,11 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
     return memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters");
 }
 
-void rws_slices_free(rws_trainer *t)
+void rws__slices_free(rws_trainer *t)
 {
-    rws_exchange_free(t);
+    rws__exchange_free(t);
     for (int i = 0; i < t->n_slices; i++) free(t->slices[i].pieces);
-    for (int i = 0; i < t->program.config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
+    for (int i = 0; i < t->program.config.threads && t->scratch; i++) rws__arena_free(&t->scratch[i]);
     free(t->slices);
     free(t->slice_order);
     free(t->scratch);
@@ -155,10 +155,10 @@ static float *sum_shard(rws_trainer *t, const rws_param_slice *slice, int i, con
     bool             any = is_touched(s, slice);
     float           *to = s->gradient + slice->from;
     if (!s->products) return any ? to : NULL;
-    if (!any && i != t->ranks.first) to = zeros(scratch, f, rws_param_slice_size(slice));
+    if (!any && i != t->ranks.first) to = zeros(scratch, f, rws__param_slice_size(slice));
     for (int k = 0; k < slice->n_pieces; k++) {
         const rws_param_rows *p = &slice->pieces[k];
-        any |= rws_products_sum(s->products, p->param, p->first, p->end, to - slice->from, scratch->arena);
+        any |= rws__products_sum(s->products, p->param, p->first, p->end, to - slice->from, scratch->arena);
     }
     return any ? to : NULL;
 }
@@ -169,7 +169,7 @@ static rws_forest sum_own(slice_work *j, const rws_param_slice *slice, slots *sc
     rws_trainer   *t = j->t;
     rws_forest     f = {0};
     for (int i = t->ranks.first; i < t->ranks.end; i++)
-        rws_forest_add(&f, (rws_subtree){i, 1, sum_shard(t, slice, i, &f, scratch)}, rws_param_slice_size(slice));
+        rws__forest_add(&f, (rws_subtree){i, 1, sum_shard(t, slice, i, &f, scratch)}, rws__param_slice_size(slice));
     j->flops += rws_gemm_flops - flops;
     return f;
 }
@@ -182,7 +182,7 @@ static void clear_own(const slice_work *j, const rws_param_slice *slice)
         rws_shard *s = &t->shards[i];
         if (i == 0 && !j->steps) continue;
         if (is_touched(s, slice) || (s->products && i == t->ranks.first))
-            memset(s->gradient + slice->from, 0, rws_param_slice_size(slice) * sizeof(float));
+            memset(s->gradient + slice->from, 0, rws__param_slice_size(slice) * sizeof(float));
     }
 }
 
@@ -214,15 +214,15 @@ static void transpose(rws_trainer *t, const rws_param_slice *slice)
 {
     rws_params *p = &t->program.setup.params;
     for (int i = 0; i < slice->n_pieces; i++)
-        rws_param_transpose(slice->pieces[i].param, slice->pieces[i].first, slice->pieces[i].end, p->value,
-                            p->transposed);
+        rws__param_transpose(slice->pieces[i].param, slice->pieces[i].first, slice->pieces[i].end, p->value,
+                             p->transposed);
 }
 
 static bool step_slice(slice_work *j, const rws_param_slice *slice, float *gradient)
 {
     rws_trainer *t = j->t;
     rws_params  *p = &t->program.setup.params;
-    const size_t from = slice->from, n = rws_param_slice_size(slice);
+    const size_t from = slice->from, n = rws__param_slice_size(slice);
     float       *slot[2] = {t->slot[0] ? t->slot[0] + from : NULL, t->slot[1] ? t->slot[1] + from : NULL};
     if (!is_finite(gradient, n)) {
         note_broken(j, slice, gradient);
@@ -237,8 +237,8 @@ static bool step_slice(slice_work *j, const rws_param_slice *slice, float *gradi
  * finite. */
 static bool finish(slice_work *j, const rws_param_slice *slice, rws_forest *f, slots *scratch)
 {
-    const size_t n = rws_param_slice_size(slice);
-    float       *kept = j->t->shards[0].gradient + slice->from, *sum = rws_forest_sum(f, n);
+    const size_t n = rws__param_slice_size(slice);
+    float       *kept = j->t->shards[0].gradient + slice->from, *sum = rws__forest_sum(f, n);
     if (!sum) sum = zeros(scratch, f, n);
     const bool finite = !j->steps || step_slice(j, slice, sum);
     if (!j->steps && kept != sum) memcpy(kept, sum, n * sizeof(float));
@@ -272,7 +272,7 @@ static void finish_slice(slice_sum *s)
 static bool attempt(void (*part)(slice_sum *s), slice_sum *s)
 {
     jmp_buf leave;
-    s->scratch.arena->no_memory = rws_arena_jump;
+    s->scratch.arena->no_memory = rws__arena_jump;
     s->scratch.arena->context = &leave;
     if (setjmp(leave) != 0) {
         s->job->no_memory = true;
@@ -318,16 +318,16 @@ static rws_status collect_and_step(slice_sum *s, rws_error *err)
     rws_trainer       *t = s->job->t;
     rws_message_status word = RWS_MESSAGE_OK;
     if (!attempt(sum_shards, s)) {
-        s->own = rws_forest_of(t->ranks.first, t->ranks.end);
+        s->own = rws__forest_of(t->ranks.first, t->ranks.end);
         word = RWS_MESSAGE_NO_MEMORY;
     }
-    RWS_TRY(rws_exchange_collect(t, s->index, &s->own, &s->all, &word, err));
+    RWS_TRY(rws__exchange_collect(t, s->index, &s->own, &s->all, &word, err));
     if (is_owner(t, s->index)) {
         word = step_own(s, word);
         if (word == RWS_MESSAGE_NO_MEMORY) s->job->no_memory = true;
-        return rws_exchange_give(t, s->index, place_of(s->job, s->slice), word, err);
+        return rws__exchange_give(t, s->index, place_of(s->job, s->slice), word, err);
     }
-    RWS_TRY(rws_exchange_send_sums(t, s->index, &s->all, word, err));
+    RWS_TRY(rws__exchange_send_sums(t, s->index, &s->all, word, err));
     clear_own(s->job, s->slice);
     return RWS_OK;
 }
@@ -340,7 +340,7 @@ static rws_status take_values(slice_work *j, int index, rws_error *err)
     rws_message_status     word;
     int                    none = 0;
     if (is_owner(t, index)) return RWS_OK;
-    RWS_TRY(rws_exchange_take(t, index, place_of(j, slice), &word, err));
+    RWS_TRY(rws__exchange_take(t, index, place_of(j, slice), &word, err));
     switch (word) {
     case RWS_MESSAGE_OK:
         if (j->steps) transpose(t, slice);
@@ -375,10 +375,10 @@ static void add_slice(void *context, int place, int worker)
     slice_sum   s = {.job = j, .index = index, .slice = &j->t->slices[index], .scratch = {.arena = scratch}};
     rws_error   err;
     if (!is_wanted(j, index)) return;
-    const rws_arena_mark mark = rws_arena_at(scratch);
+    const rws_arena_mark mark = rws__arena_at(scratch);
     if (!j->t->ranks.comm) sum_and_step(&s);
     else note_failure(j, collect_and_step(&s, &err), &err);
-    rws_arena_release(scratch, mark);
+    rws__arena_release(scratch, mark);
 }
 
 static void take_slice(void *context, int place, int worker)
@@ -398,11 +398,11 @@ static void run_over_ranks(slice_work *j, rws_pool *pool)
     rws_error    err;
     t->n_updates++;
     for (int i = 0; i < t->n_slices; i++)
-        if (is_wanted(j, i)) note_failure(j, rws_exchange_expect(t, i, &err), &err);
-    rws_pool_run(pool, t->n_slices, add_slice, j);
-    rws_pool_run(pool, t->n_slices, take_slice, j);
+        if (is_wanted(j, i)) note_failure(j, rws__exchange_expect(t, i, &err), &err);
+    rws__pool_run(pool, t->n_slices, add_slice, j);
+    rws__pool_run(pool, t->n_slices, take_slice, j);
     for (int i = 0; i < t->n_slices; i++)
-        if (is_wanted(j, i)) note_failure(j, rws_exchange_wait(t, i, &err), &err);
+        if (is_wanted(j, i)) note_failure(j, rws__exchange_wait(t, i, &err), &err);
 }
 
 /* Serial if the parameters fit one slice, or if there is one shard, whose gradient is in the cache of its thread. */
@@ -411,7 +411,7 @@ static rws_status run_slices(slice_work *j, rws_error *err)
     rws_trainer *t = j->t;
     rws_pool    *pool = t->defers && t->n_shards > 1 ? t->pool : NULL;
     if (t->ranks.comm) run_over_ranks(j, pool);
-    else rws_pool_run(pool, t->n_slices, add_slice, j);
+    else rws__pool_run(pool, t->n_slices, add_slice, j);
     t->flops += j->flops;
     for (int k = 0; k < t->program.setup.params.n; k++) {
         const rws_param *p = t->program.setup.params.list[k];
@@ -423,7 +423,7 @@ static rws_status run_slices(slice_work *j, rws_error *err)
     return j->stopped ? rws_fail(err, RWS_BAD_INPUT, "%s", j->error.text) : RWS_OK;
 }
 
-rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err)
+rws_status rws__trainer_sum(rws_trainer *t, unsigned groups, rws_error *err)
 {
     slice_work j = {.t = t, .groups = groups};
     return run_slices(&j, err);
@@ -435,7 +435,7 @@ static rws_status describe_broken(const slice_work *j, rws_error *err)
     rws_trainer *t = j->t;
     int          first = j->broken, all[t->ranks.size];
     if (t->ranks.comm) {
-        RWS_TRY(rws_comm_gather(t->ranks.comm, &first, sizeof first, all, err));
+        RWS_TRY(rws__comm_gather(t->ranks.comm, &first, sizeof first, all, err));
         for (int i = 0; i < t->ranks.size; i++)
             if (all[i] && all[i] < first) first = all[i];
     }
@@ -444,13 +444,13 @@ static rws_status describe_broken(const slice_work *j, rws_error *err)
                     t->program.setup.params.list[first - 1]->name);
 }
 
-rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
+rws_status rws__trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
 {
     const rws_params *p = &t->program.setup.params;
     slice_work        j = {.t = t, .groups = groups, .steps = true};
     for (int g = 0; g < RWS_GROUPS; g++) {
         if (!(groups >> g & 1) || p->first[g] == p->first[g + 1]) continue;
-        j.lr[g] = (float)((double)rws_schedule_at(&t->schedule, (rws_group)g, t->program.iteration) *
+        j.lr[g] = (float)((double)rws__schedule_at(&t->schedule, (rws_group)g, t->program.iteration) *
                           t->program.method.rate[g]);
         t->steps[g]++;
     }

@@ -12,12 +12,12 @@ static const char *variable(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-rws_status rws_cache_folder(char **folder, rws_error *err)
+rws_status rws__cache_folder(char **folder, rws_error *err)
 {
     const char *own = variable("RWS_CACHE"), *shared = variable("XDG_CACHE_HOME"), *home = variable("HOME");
     if (own) *folder = strdup(own);
-    else if (shared) *folder = rws_file_join(shared, "rws");
-    else if (home) *folder = rws_file_join(home, ".cache/rws");
+    else if (shared) *folder = rws__file_join(shared, "rws");
+    else if (home) *folder = rws__file_join(home, ".cache/rws");
     else
         return rws_fail(err, RWS_BAD_INPUT,
                         "There is no place to keep data sets: none of RWS_CACHE, XDG_CACHE_HOME and HOME is set.");

@@ -9,6 +9,6 @@
 
 /* The first of $RWS_CACHE, $XDG_CACHE_HOME/rws and ~/.cache/rws whose variable is set and not empty. *folder is the
  * caller's to free; the folder need not exist. RWS_BAD_INPUT if none of the variables is set. */
-rws_status rws_cache_folder(char **folder, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__cache_folder(char **folder, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -121,12 +121,12 @@ static bool draw_canvas(const material *e, rws_random *g, int n, uint8_t *canvas
 static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rws_canvases_progress go_on,
                            void *context, rws_canvases *out, rws_error *err)
 {
-    const rws_key key = rws_key_for(seed, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
+    const rws_key key = rws__key_for(seed, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
     const size_t  n_pixels = (size_t)e->size * (size_t)e->size;
     for (int i = 0; i < out->n; i++) {
         if (go_on && i % PACE == 0 && !go_on(context, i))
             return rws_fail(err, RWS_STOPPED, "Stopped after %d of %d canvases.", i, out->n);
-        rws_random g = rws_random_new(key, (uint32_t)i);
+        rws_random g = rws__random_new(key, (uint32_t)i);
         const int  n = (int)rws_random_below(&g, (uint32_t)out->max_digits + 1);
         if (!draw_canvas(e, &g, n, out->pixels + (size_t)i * n_pixels))
             return rws_fail(err, RWS_BAD_INPUT,
@@ -138,8 +138,8 @@ static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rw
     return RWS_OK;
 }
 
-rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
-                             rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
+rws_status rws__canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
+                              rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
 {
     *out = (rws_canvases){0};
     RWS_CHECK(n >= 1 && n <= RWS_CANVAS_MAX_N && size >= 1 && size <= RWS_CANVAS_MAX_SIZE);
@@ -169,11 +169,11 @@ rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, i
     }
     if (status == RWS_OK) status = draw_all(&e, split, seed, go_on, context, out, err);
     free(e.ink);
-    if (status != RWS_OK) rws_canvases_release(out);
+    if (status != RWS_OK) rws__canvases_release(out);
     return status;
 }
 
-void rws_canvases_release(rws_canvases *c)
+void rws__canvases_release(rws_canvases *c)
 {
     free(c->pixels);
     free(c->counts);
@@ -215,27 +215,27 @@ static size_t section_size(const header *h, int split)
 static rws_status read_header(const uint8_t *bytes, size_t size, const char *name, header *h, rws_error *err)
 {
     if (size < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
-        return rws_refuse(err, name, 0, "is not a file of canvases.");
-    if (size < sizeof *h) return rws_refuse(err, name, 0, "is cut short within its header.");
+        return rws__refuse(err, name, 0, "is not a file of canvases.");
+    if (size < sizeof *h) return rws__refuse(err, name, 0, "is cut short within its header.");
     memcpy(h, bytes, sizeof *h);
     if (h->crc_header != crc_of_header(h) || h->zero != 0)
-        return rws_refuse(err, name, 0, "is damaged: the checksum of its header is wrong.");
+        return rws__refuse(err, name, 0, "is damaged: the checksum of its header is wrong.");
     if (h->size < 1 || h->size > RWS_CANVAS_MAX_SIZE || h->max_digits < 1 || h->max_digits > RWS_CANVAS_MAX_DIGITS)
-        return rws_refuse(err, name, 0, "announces %u digits on canvases of %u pixels a side, which cannot be.",
-                          h->max_digits, h->size);
+        return rws__refuse(err, name, 0, "announces %u digits on canvases of %u pixels a side, which cannot be.",
+                           h->max_digits, h->size);
     for (int split = 0; split < 2; split++) /* with at most 10^7 canvases of 2^20 pixels nothing below overflows */
         if (h->n[split] > RWS_CANVAS_MAX_N)
-            return rws_refuse(err, name, 0, "announces %u canvases, and up to %d are read.", h->n[split],
-                              RWS_CANVAS_MAX_N);
+            return rws__refuse(err, name, 0, "announces %u canvases, and up to %d are read.", h->n[split],
+                               RWS_CANVAS_MAX_N);
     const size_t announced = sizeof *h + section_size(h, RWS_TRAIN) + section_size(h, RWS_TEST);
     if (size != announced)
-        return rws_refuse(err, name, 0, "%s: it announces %zu bytes and has %zu.",
-                          size < announced ? "is cut short" : "continues after its end", announced, size);
+        return rws__refuse(err, name, 0, "%s: it announces %zu bytes and has %zu.",
+                           size < announced ? "is cut short" : "continues after its end", announced, size);
     return RWS_OK;
 }
 
-rws_status rws_canvases_parse(const uint8_t *bytes, size_t size, const char *name, rws_split split, rws_canvases *out,
-                              rws_error *err)
+rws_status rws__canvases_parse(const uint8_t *bytes, size_t size, const char *name, rws_split split, rws_canvases *out,
+                               rws_error *err)
 {
     header h;
     *out = (rws_canvases){0};
@@ -243,49 +243,49 @@ rws_status rws_canvases_parse(const uint8_t *bytes, size_t size, const char *nam
     const size_t   n = h.n[split], n_pixels = n * h.size * h.size;
     const uint8_t *counts = bytes + sizeof h + (split == RWS_TEST ? section_size(&h, RWS_TRAIN) : 0);
     if (crc_of(counts, n, counts + n, n_pixels) != h.crc[split])
-        return rws_refuse(err, name, 0, "is damaged: the checksum of its canvases is wrong.");
+        return rws__refuse(err, name, 0, "is damaged: the checksum of its canvases is wrong.");
     for (size_t i = 0; i < n; i++)
         if (counts[i] > h.max_digits)
-            return rws_refuse(err, name, 0, "has %d digits on canvas %zu, and announces at most %u.", counts[i], i,
-                              h.max_digits);
+            return rws__refuse(err, name, 0, "has %d digits on canvas %zu, and announces at most %u.", counts[i], i,
+                               h.max_digits);
     *out = (rws_canvases){.n = (int)n, .size = (int)h.size, .max_digits = (int)h.max_digits};
     out->counts = malloc(n ? n : 1);
     out->pixels = malloc(n_pixels ? n_pixels : 1);
     if (!out->counts || !out->pixels) {
-        rws_canvases_release(out);
+        rws__canvases_release(out);
         return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", n_pixels,
-                        rws_quote(name).text);
+                        rws__quote(name).text);
     }
     memcpy(out->counts, counts, n);
     memcpy(out->pixels, counts + n, n_pixels);
     return RWS_OK;
 }
 
-rws_status rws_canvases_path(char **path, rws_error *err)
+rws_status rws__canvases_path(char **path, rws_error *err)
 {
     char *cache;
-    RWS_TRY(rws_cache_folder(&cache, err));
-    *path = rws_file_join(cache, FILE_NAME);
+    RWS_TRY(rws__cache_folder(&cache, err));
+    *path = rws__file_join(cache, FILE_NAME);
     free(cache);
     return *path ? RWS_OK : rws_no_memory(err, "the path of the canvases");
 }
 
-rws_status rws_canvases_open(const char *path, rws_split split, rws_canvases *out, rws_error *err)
+rws_status rws__canvases_open(const char *path, rws_split split, rws_canvases *out, rws_error *err)
 {
     char *own = NULL;
     *out = (rws_canvases){0};
-    if (!path) RWS_TRY(rws_canvases_path(&own, err));
+    if (!path) RWS_TRY(rws__canvases_path(&own, err));
     const char    *from = path ? path : own;
     const uint8_t *bytes;
     size_t         size;
     rws_status     status;
     if (access(from, F_OK) != 0)
         status = rws_fail(err, RWS_BAD_INPUT, "There are no canvases \"%s\"; make them with `rws data multimnist%s`.",
-                          rws_quote(from).text, path ? " --out FILE" : "");
-    else status = rws_file_map(from, &bytes, &size, err);
+                          rws__quote(from).text, path ? " --out FILE" : "");
+    else status = rws__file_map(from, &bytes, &size, err);
     if (status == RWS_OK) {
-        status = rws_canvases_parse(bytes, size, from, split, out, err);
-        rws_file_unmap(bytes, size);
+        status = rws__canvases_parse(bytes, size, from, split, out, err);
+        rws__file_unmap(bytes, size);
     }
     free(own);
     return status;
@@ -297,15 +297,15 @@ static rws_status check_target(const char *path, rws_error *err)
     const uint8_t *bytes;
     size_t         size;
     if (access(path, F_OK) != 0) return RWS_OK;
-    RWS_TRY(rws_file_map(path, &bytes, &size, err));
+    RWS_TRY(rws__file_map(path, &bytes, &size, err));
     const bool is_canvases = size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
-    rws_file_unmap(bytes, size);
+    rws__file_unmap(bytes, size);
     return is_canvases ? RWS_OK
-                       : rws_refuse(err, path, 0, "exists and is not a file of canvases; it was left as it is.");
+                       : rws__refuse(err, path, 0, "exists and is not a file of canvases; it was left as it is.");
 }
 
-rws_status rws_canvases_write(const char *path, uint64_t seed, const rws_canvases *train, const rws_canvases *test,
-                              rws_error *err)
+rws_status rws__canvases_write(const char *path, uint64_t seed, const rws_canvases *train, const rws_canvases *test,
+                               rws_error *err)
 {
     const rws_canvases *splits[] = {[RWS_TRAIN] = train, [RWS_TEST] = test};
     header              h = {.seed = seed, .size = (uint32_t)train->size, .max_digits = (uint32_t)train->max_digits};
@@ -322,5 +322,5 @@ rws_status rws_canvases_write(const char *path, uint64_t seed, const rws_canvase
     }
     h.crc_header = crc_of_header(&h);
     RWS_TRY(check_target(path, err));
-    return rws_file_write(path, pieces, 5, err);
+    return rws__file_write(path, pieces, 5, err);
 }

@@ -30,17 +30,17 @@ typedef struct {
 
 /* Reads the canvases of a split from a file, or from the cache's file if path is NULL; the caller releases *out. On
  * failure *out is empty; if the file is missing, the sentence says how to make it. */
-rws_status rws_canvases_open(const char *path, rws_split split, rws_canvases *out, rws_error *err)
+rws_status rws__canvases_open(const char *path, rws_split split, rws_canvases *out, rws_error *err)
     __attribute__((warn_unused_result));
 
-void rws_canvases_release(rws_canvases *c);
+void rws__canvases_release(rws_canvases *c);
 
 /* The same for a file that is in memory; `name` stands for it in sentences. */
-rws_status rws_canvases_parse(const uint8_t *bytes, size_t size, const char *name, rws_split split, rws_canvases *out,
-                              rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__canvases_parse(const uint8_t *bytes, size_t size, const char *name, rws_split split, rws_canvases *out,
+                               rws_error *err) __attribute__((warn_unused_result));
 
 /* The path of the cache's file of canvases, the caller's to free. */
-rws_status rws_canvases_path(char **path, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__canvases_path(char **path, rws_error *err) __attribute__((warn_unused_result));
 
 /* ---- drawing canvases */
 
@@ -49,12 +49,12 @@ typedef bool (*rws_canvases_progress)(void *context, int done);
 
 /* Draws n canvases from the digits of a split. go_on may be NULL. RWS_BAD_INPUT if the digits do not fit on the canvas,
  * RWS_STOPPED if go_on returned false. */
-rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
-                             rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
+rws_status rws__canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
+                              rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Writes both splits, atomically. Refuses to replace a file that is not a canvas file. */
-rws_status rws_canvases_write(const char *path, uint64_t seed, const rws_canvases *train, const rws_canvases *test,
-                              rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__canvases_write(const char *path, uint64_t seed, const rws_canvases *train, const rws_canvases *test,
+                               rws_error *err) __attribute__((warn_unused_result));
 
 #endif

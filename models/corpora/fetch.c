@@ -33,7 +33,7 @@ static const char other_way[] = "or give a folder that holds the four files";
  * line. */
 static rws_quoted first_reason(const char *folder)
 {
-    char *path = rws_file_join(folder, LOG), line[1024], best[1024] = "it does not say why";
+    char *path = rws__file_join(folder, LOG), line[1024], best[1024] = "it does not say why";
     FILE *log = path ? fopen(path, "r") : NULL;
     bool  any = false;
     while (log && fgets(line, sizeof line, log)) {
@@ -45,7 +45,7 @@ static rws_quoted first_reason(const char *folder)
     if (log) fclose(log);
     free(path);
     best[120] = '\0';
-    return rws_quote(best);
+    return rws__quote(best);
 }
 
 /* Runs a program in the folder, with its output in the folder's log. RWS_BAD_INPUT unless it ends with status 0. */
@@ -77,8 +77,8 @@ static rws_status check_tarball(const char *folder, rws_error *err)
 {
     uint8_t   *bytes;
     size_t     size;
-    char      *path = rws_file_join(folder, TARBALL);
-    rws_status status = rws_file_read(path, MAX_TARBALL, &bytes, &size, err);
+    char      *path = rws__file_join(folder, TARBALL);
+    rws_status status = rws__file_read(path, MAX_TARBALL, &bytes, &size, err);
     free(path);
     if (status != RWS_OK) return status;
     char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA512, bytes, size);
@@ -99,9 +99,9 @@ static rws_status fetch_into(const char *folder, const char *cache, rws_error *e
     RWS_TRY(run_in(folder, npm, err));
     RWS_TRY(check_tarball(folder, err));
     RWS_TRY(run_in(folder, tar, err));
-    char *files = rws_file_join(folder, INSIDE);
+    char *files = rws__file_join(folder, INSIDE);
     if (!files) return rws_no_memory(err, "the path of a file");
-    const rws_status status = rws_mnist_install(files, cache, err);
+    const rws_status status = rws__mnist_install(files, cache, err);
     free(files);
     return status;
 }
@@ -113,14 +113,14 @@ static int remove_entry(const char *path, const struct stat *is, int kind, struc
     return 0;
 }
 
-rws_status rws_mnist_fetch(const char *cache, rws_error *err)
+rws_status rws__mnist_fetch(const char *cache, rws_error *err)
 {
     const char *place = getenv("TMPDIR");
-    char       *folder = rws_file_join(place && place[0] ? place : "/tmp", "rws-XXXXXX");
+    char       *folder = rws__file_join(place && place[0] ? place : "/tmp", "rws-XXXXXX");
     rws_status  status;
     if (!folder) return rws_no_memory(err, "the path of a folder");
     if (!mkdtemp(folder))
-        status = rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be made: %s.", rws_quote(folder).text,
+        status = rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be made: %s.", rws__quote(folder).text,
                           strerror(errno));
     else {
         status = fetch_into(folder, cache, err);

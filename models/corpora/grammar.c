@@ -3,7 +3,7 @@
  * Three passes: lines become alternatives whose symbols are still pieces of text (scan); names are sorted and the
  * alternatives become productions (build); then the promises of grammar.h are checked one by one. Until build has
  * copied the names, pieces point into the caller's text. All memory that the grammar keeps is in its arena,
- * so rws_grammar_free gives it back at any point.
+ * so rws__grammar_free gives it back at any point.
  */
 #include "models/corpora/grammar.h"
 #include "base/arena.h"
@@ -55,14 +55,14 @@ static rws_status no_memory(const reader *r)
 /* n zeroed bytes of the arena; NULL without memory. */
 static void *zeroed(rws_arena *a, size_t n)
 {
-    void *p = rws_arena_try(a, n);
+    void *p = rws__arena_try(a, n);
     return p ? memset(p, 0, n) : NULL;
 }
 
 /* A symbol in a sentence, beside others. */
 static rws_quoted quote(piece p)
 {
-    return rws_quote_part(p.at, (size_t)p.length, RWS_QUOTED_SHORT);
+    return rws__quote_part(p.at, (size_t)p.length, RWS_QUOTED_SHORT);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- scan */
@@ -117,18 +117,18 @@ static rws_status next_piece(const reader *r, int line, const char **at, const c
     *out = (piece){.at = from, .length = (int)(*at - from)};
     if (*from == '"') {
         if (out->length < 3 || (*at)[-1] != '"')
-            return rws_refuse(r->err, r->name, line,
-                              "the quoted word %s does not end in a quotation mark before the next blank.",
-                              quote(*out).text);
+            return rws__refuse(r->err, r->name, line,
+                               "the quoted word %s does not end in a quotation mark before the next blank.",
+                               quote(*out).text);
         *out = (piece){.at = from + 1, .length = out->length - 2, .quoted = true};
     }
     if (memchr(out->at, '"', (size_t)out->length))
-        return rws_refuse(r->err, r->name, line, "%s has a quotation mark inside.",
-                          rws_quote_part(from, (size_t)(*at - from), RWS_QUOTED_SHORT).text);
+        return rws__refuse(r->err, r->name, line, "%s has a quotation mark inside.",
+                           rws__quote_part(from, (size_t)(*at - from), RWS_QUOTED_SHORT).text);
     if (!out->quoted && out->length > 1 && !piece_is(*out, "->") &&
         (memchr(from, '|', (size_t)out->length) || memmem(from, (size_t)out->length, "->", 2)))
-        return rws_refuse(r->err, r->name, line, "there should be blanks on both sides of -> and | in %s.",
-                          quote(*out).text);
+        return rws__refuse(r->err, r->name, line, "there should be blanks on both sides of -> and | in %s.",
+                           quote(*out).text);
     return RWS_OK;
 }
 
@@ -142,23 +142,23 @@ static rws_status close_alternative(reader *r, piece left, int first, int line)
     double p;
     if (a->n > 0 && piece_number(r->pieces[first + a->n - 1], &p)) {
         if (!(p > 0 && p <= 1))
-            return rws_refuse(r->err, r->name, line, "a rule for %s has probability %g, which is not in (0, 1].",
-                              lhs.text, p);
+            return rws__refuse(r->err, r->name, line, "a rule for %s has probability %g, which is not in (0, 1].",
+                               lhs.text, p);
         a->p = p;
         a->n--;
     }
-    if (a->n == 0) return rws_refuse(r->err, r->name, line, "a rule for %s has an empty right-hand side.", lhs.text);
+    if (a->n == 0) return rws__refuse(r->err, r->name, line, "a rule for %s has an empty right-hand side.", lhs.text);
     if (a->n > RWS_GRAMMAR_MAX_RIGHT)
-        return rws_refuse(r->err, r->name, line, "a rule for %s has %d symbols on its right-hand side, more than %d.",
-                          lhs.text, a->n, RWS_GRAMMAR_MAX_RIGHT);
+        return rws__refuse(r->err, r->name, line, "a rule for %s has %d symbols on its right-hand side, more than %d.",
+                           lhs.text, a->n, RWS_GRAMMAR_MAX_RIGHT);
     for (int i = 0; i < a->n; i++) {
         const piece s = r->pieces[first + i];
         if (piece_is(s, "->"))
-            return rws_refuse(r->err, r->name, line, "there is a second -> in the rule for %s.", lhs.text);
+            return rws__refuse(r->err, r->name, line, "there is a second -> in the rule for %s.", lhs.text);
         if (piece_nearly_number(s) || piece_number(s, &p))
-            return rws_refuse(r->err, r->name, line,
-                              "%s in a rule for %s is neither a symbol nor a probability at the end of the rule.",
-                              quote(s).text, lhs.text);
+            return rws__refuse(r->err, r->name, line,
+                               "%s in a rule for %s is neither a symbol nor a probability at the end of the rule.",
+                               quote(s).text, lhs.text);
     }
     return RWS_OK;
 }
@@ -186,34 +186,34 @@ static rws_status scan_line(reader *r, int line, const char *at, const char *end
     double number;
     for (const char *c = at; c < end; c++)
         if (!is_blank(*c) && ((unsigned char)*c < 0x20 || *c == 0x7f))
-            return rws_refuse(r->err, r->name, line, "there is a control character (byte %d) in the text.",
-                              (unsigned char)*c);
+            return rws__refuse(r->err, r->name, line, "there is a control character (byte %d) in the text.",
+                               (unsigned char)*c);
 
     RWS_TRY(next_piece(r, line, &at, end, &head));
     if (head.length == 0) return RWS_OK;
     if (piece_is(head, "|")) {
         if (r->n_alternatives == 0)
-            return rws_refuse(r->err, r->name, line, "the line begins with | but no rule comes before it.");
+            return rws__refuse(r->err, r->name, line, "the line begins with | but no rule comes before it.");
         return scan_alternatives(r, r->alternatives[r->n_alternatives - 1].left, line, at, end);
     }
-    if (piece_is(head, "->")) return rws_refuse(r->err, r->name, line, "there is no symbol in front of the ->.");
+    if (piece_is(head, "->")) return rws__refuse(r->err, r->name, line, "there is no symbol in front of the ->.");
 
     RWS_TRY(next_piece(r, line, &at, end, &second));
     if (piece_is(second, "->")) {
         if (head.quoted)
-            return rws_refuse(r->err, r->name, line, "the quoted word \"%s\" cannot have rules.", quote(head).text);
+            return rws__refuse(r->err, r->name, line, "the quoted word \"%s\" cannot have rules.", quote(head).text);
         if (piece_nearly_number(head) || piece_number(head, &number))
-            return rws_refuse(r->err, r->name, line, "the number %s cannot have rules.", quote(head).text);
+            return rws__refuse(r->err, r->name, line, "the number %s cannot have rules.", quote(head).text);
         return scan_alternatives(r, head, line, at, end);
     }
     if (!piece_is(head, "start"))
-        return rws_refuse(r->err, r->name, line, "after the symbol %s there should be a ->.", quote(head).text);
+        return rws__refuse(r->err, r->name, line, "after the symbol %s there should be a ->.", quote(head).text);
     if (second.length == 0)
-        return rws_refuse(r->err, r->name, line, "after the word start there should be the start symbol.");
+        return rws__refuse(r->err, r->name, line, "after the word start there should be the start symbol.");
     RWS_TRY(next_piece(r, line, &at, end, &third));
-    if (third.length > 0) return rws_refuse(r->err, r->name, line, "after the word start there should be one symbol.");
+    if (third.length > 0) return rws__refuse(r->err, r->name, line, "after the word start there should be one symbol.");
     if (r->start_line)
-        return rws_refuse(r->err, r->name, line, "the start symbol was already given in line %d.", r->start_line);
+        return rws__refuse(r->err, r->name, line, "the start symbol was already given in line %d.", r->start_line);
     r->start = second;
     r->start_line = line;
     return RWS_OK;
@@ -222,7 +222,7 @@ static rws_status scan_line(reader *r, int line, const char *at, const char *end
 static rws_status scan(reader *r, const char *text, size_t length)
 {
     if (length > RWS_GRAMMAR_MAX_BYTES)
-        return rws_refuse(r->err, r->name, 0, "is longer than %d bytes.", RWS_GRAMMAR_MAX_BYTES);
+        return rws__refuse(r->err, r->name, 0, "is longer than %d bytes.", RWS_GRAMMAR_MAX_BYTES);
     r->pieces = RWS_TRY_NEW(&r->scratch, piece, length / 2 + 2); /* a piece and the blank behind it are two bytes */
     r->alternatives = RWS_TRY_NEW(&r->scratch, alternative, length / 2 + 2);
     if (!r->pieces || !r->alternatives) return no_memory(r);
@@ -232,13 +232,13 @@ static rws_status scan(reader *r, const char *text, size_t length)
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
         if (stop - at > RWS_GRAMMAR_MAX_LINE)
-            return rws_refuse(r->err, r->name, line, "the line is longer than %d bytes.", RWS_GRAMMAR_MAX_LINE);
+            return rws__refuse(r->err, r->name, line, "the line is longer than %d bytes.", RWS_GRAMMAR_MAX_LINE);
         RWS_TRY(scan_line(r, line, at, stop));
         at = stop + (stop < end);
     }
-    if (r->n_alternatives == 0) return rws_refuse(r->err, r->name, 0, "has no rules.");
+    if (r->n_alternatives == 0) return rws__refuse(r->err, r->name, 0, "has no rules.");
     if (!r->start_line)
-        return rws_refuse(r->err, r->name, 0, "does not say which symbol is the start (a line such as: start S).");
+        return rws__refuse(r->err, r->name, 0, "does not say which symbol is the start (a line such as: start S).");
     return RWS_OK;
 }
 
@@ -301,18 +301,18 @@ static rws_status collect_symbols(reader *r, symbols *out)
     for (int i = 0; i < r->n_alternatives; i++) out->lefts[i] = r->alternatives[i].left;
     out->n_lefts = sort_pieces(out->lefts, r->n_alternatives);
     if (out->n_lefts > RWS_GRAMMAR_MAX_NONTERMINALS)
-        return rws_refuse(r->err, r->name, 0, "has %d non-terminals, more than %d.", out->n_lefts,
-                          RWS_GRAMMAR_MAX_NONTERMINALS);
+        return rws__refuse(r->err, r->name, 0, "has %d non-terminals, more than %d.", out->n_lefts,
+                           RWS_GRAMMAR_MAX_NONTERMINALS);
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
         for (int k = 0; k < a->n; k++) {
             const piece s = r->pieces[a->first + k];
             if (!s.quoted && find_piece(out->lefts, out->n_lefts, s) >= 0) continue;
             if (!s.quoted && s.at[0] >= 'A' && s.at[0] <= 'Z')
-                return rws_refuse(r->err, r->name, a->line,
-                                  "%s in a rule for %s is undefined: it has no rules (a word with a capital stands in "
-                                  "quotation marks).",
-                                  quote(s).text, quote(a->left).text);
+                return rws__refuse(r->err, r->name, a->line,
+                                   "%s in a rule for %s is undefined: it has no rules (a word with a capital stands in "
+                                   "quotation marks).",
+                                   quote(s).text, quote(a->left).text);
             out->words[out->n_words++] = s;
         }
     }
@@ -376,15 +376,15 @@ static rws_status set_probabilities(reader *r, rws_production *productions, rws_
         given[a] = !isnan(p[0].p);
         for (int i = 0; i < n; i++) {
             if (isnan(p[i].p) == given[a])
-                return rws_refuse(r->err, r->name, p[i].line,
-                                  "some rules for %s have a probability and some have none.",
-                                  rws_quote_short(g->nonterminals[a]).text);
+                return rws__refuse(r->err, r->name, p[i].line,
+                                   "some rules for %s have a probability and some have none.",
+                                   rws__quote_short(g->nonterminals[a]).text);
             sum += given[a] ? p[i].p : 1;
         }
         if (given[a] && fabs(sum - 1) > 1e-6)
-            return rws_refuse(r->err, r->name, p[0].line,
-                              "the probabilities of the rules for %s sum to %.9g and not to 1.",
-                              rws_quote_short(g->nonterminals[a]).text, sum);
+            return rws__refuse(r->err, r->name, p[0].line,
+                               "the probabilities of the rules for %s sum to %.9g and not to 1.",
+                               rws__quote_short(g->nonterminals[a]).text, sum);
         for (int i = 0; i < n; i++) p[i].p = given[a] ? p[i].p / sum : 1 / sum;
     }
     return RWS_OK;
@@ -396,8 +396,8 @@ static rws_status build(reader *r, rws_grammar *g)
     RWS_TRY(collect_symbols(r, &all));
     g->start = r->start.quoted ? -1 : find_piece(all.lefts, all.n_lefts, r->start);
     if (g->start < 0)
-        return rws_refuse(r->err, r->name, r->start_line, "the start symbol %s is undefined: it has no rules.",
-                          quote(r->start).text);
+        return rws__refuse(r->err, r->name, r->start_line, "the start symbol %s is undefined: it has no rules.",
+                           quote(r->start).text);
     g->n_nonterminals = all.n_lefts;
     g->n_terminals = all.n_words;
     g->nonterminals = copy_names(&g->memory->keep, all.lefts, all.n_lefts);
@@ -431,10 +431,11 @@ static rws_status check_duplicates(reader *r, const rws_grammar *g)
         const rws_production *x = sorted[i - 1], *y = sorted[i];
         if (compare_productions(&x, &y) != 0) continue;
         const rws_symbol s = x->right[0];
-        return rws_refuse(r->err, r->name, x->line > y->line ? x->line : y->line,
-                          "the rule %s -> %s%s is already in line %d.", rws_quote_short(g->nonterminals[x->left]).text,
-                          rws_quote_short(s.word ? g->terminals[s.id] : g->nonterminals[s.id]).text,
-                          x->n_right > 1 ? " ..." : "", x->line < y->line ? x->line : y->line);
+        return rws__refuse(r->err, r->name, x->line > y->line ? x->line : y->line,
+                           "the rule %s -> %s%s is already in line %d.",
+                           rws__quote_short(g->nonterminals[x->left]).text,
+                           rws__quote_short(s.word ? g->terminals[s.id] : g->nonterminals[s.id]).text,
+                           x->n_right > 1 ? " ..." : "", x->line < y->line ? x->line : y->line);
     }
     return RWS_OK;
 }
@@ -477,10 +478,10 @@ static rws_status check_unit_cycles(reader *r, rws_grammar *g)
             }
         if (step < N) at = next;
     }
-    return rws_refuse(r->err, r->name, line,
-                      "the rule %s -> %s is part of a chain of single-symbol rules from %s back to itself.",
-                      rws_quote_short(g->nonterminals[at]).text, rws_quote_short(g->nonterminals[next]).text,
-                      rws_quote_short(g->nonterminals[at]).text);
+    return rws__refuse(r->err, r->name, line,
+                       "the rule %s -> %s is part of a chain of single-symbol rules from %s back to itself.",
+                       rws__quote_short(g->nonterminals[at]).text, rws__quote_short(g->nonterminals[next]).text,
+                       rws__quote_short(g->nonterminals[at]).text);
 }
 
 static rws_status check_endings(reader *r, const rws_grammar *g)
@@ -498,8 +499,8 @@ static rws_status check_endings(reader *r, const rws_grammar *g)
     } while (more);
     for (int a = 0; a < g->n_nonterminals; a++)
         if (!ends[a])
-            return rws_refuse(r->err, r->name, g->productions[g->first[a]].line,
-                              "no derivation from %s ends in words alone.", rws_quote_short(g->nonterminals[a]).text);
+            return rws__refuse(r->err, r->name, g->productions[g->first[a]].line,
+                               "no derivation from %s ends in words alone.", rws__quote_short(g->nonterminals[a]).text);
     return RWS_OK;
 }
 
@@ -520,9 +521,9 @@ static rws_status check_reachable(reader *r, const rws_grammar *g)
             }
     for (int a = 0; a < g->n_nonterminals; a++)
         if (!seen[a])
-            return rws_refuse(
+            return rws__refuse(
                 r->err, r->name, g->productions[g->first[a]].line, "%s cannot be reached from the start symbol %s.",
-                rws_quote_short(g->nonterminals[a]).text, rws_quote_short(g->nonterminals[g->start]).text);
+                rws__quote_short(g->nonterminals[a]).text, rws__quote_short(g->nonterminals[g->start]).text);
     return RWS_OK;
 }
 
@@ -538,34 +539,34 @@ static rws_status read_all(reader *r, const char *text, size_t length, rws_gramm
 
 /* -------------------------------------------------------------------------------------------------------- functions */
 
-rws_status rws_grammar_parse(const char *text, size_t length, const char *name, rws_grammar **out, rws_error *err)
+rws_status rws__grammar_parse(const char *text, size_t length, const char *name, rws_grammar **out, rws_error *err)
 {
     reader       r = {.name = name, .err = err};
     rws_grammar *g = calloc(1, sizeof *g);
     *out = NULL;
     if (g) g->memory = calloc(1, sizeof *g->memory);
     const rws_status status = g && g->memory ? read_all(&r, text, length, g) : no_memory(&r);
-    rws_arena_free(&r.scratch);
+    rws__arena_free(&r.scratch);
     if (status == RWS_OK) *out = g;
-    else rws_grammar_free(g);
+    else rws__grammar_free(g);
     return status;
 }
 
-rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
+rws_status rws__grammar_read(const char *path, rws_grammar **out, rws_error *err)
 {
     char  *text;
     size_t length;
     *out = NULL;
-    RWS_TRY(rws_file_read_text(path, "grammar", RWS_GRAMMAR_MAX_BYTES, &text, &length, err));
-    const rws_status status = rws_grammar_parse(text, length, path, out, err);
+    RWS_TRY(rws__file_read_text(path, "grammar", RWS_GRAMMAR_MAX_BYTES, &text, &length, err));
+    const rws_status status = rws__grammar_parse(text, length, path, out, err);
     free(text);
     return status;
 }
 
-void rws_grammar_free(rws_grammar *g)
+void rws__grammar_free(rws_grammar *g)
 {
     if (!g) return;
-    if (g->memory) rws_arena_free(&g->memory->keep);
+    if (g->memory) rws__arena_free(&g->memory->keep);
     free(g->memory);
     free(g);
 }
@@ -585,30 +586,30 @@ static int find_name(const char *const *names, int n, const char *name, size_t l
     return -1;
 }
 
-int rws_grammar_nonterminal(const rws_grammar *g, const char *name)
+int rws__grammar_nonterminal(const rws_grammar *g, const char *name)
 {
     return find_name(g->nonterminals, g->n_nonterminals, name, strlen(name));
 }
 
-int rws_grammar_word(const rws_grammar *g, const char *word, size_t length)
+int rws__grammar_word(const rws_grammar *g, const char *word, size_t length)
 {
     const int id = find_name(g->terminals, g->n_terminals, word, length);
     return id >= 0 ? id : RWS_OOV;
 }
 
-bool rws_grammar_is_given(const rws_grammar *g)
+bool rws__grammar_is_given(const rws_grammar *g)
 {
     for (int a = 0; a < g->n_nonterminals; a++)
         if (!g->given[a] && g->first[a + 1] - g->first[a] > 1) return false;
     return true;
 }
 
-void rws_grammar_log_p(const rws_grammar *g, double *log_p)
+void rws__grammar_log_p(const rws_grammar *g, double *log_p)
 {
     for (int i = 0; i < g->n_productions; i++) log_p[i] = log(g->productions[i].p);
 }
 
-int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int capacity)
+int rws__grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int capacity)
 {
     int n = 0;
     for (;;) {
@@ -616,7 +617,7 @@ int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int 
         const size_t length = strcspn(text, " \t\r\n");
         if (length == 0) return n;
         RWS_CHECK(n < INT_MAX);
-        if (n < capacity) tokens[n] = rws_grammar_word(g, text, length);
+        if (n < capacity) tokens[n] = rws__grammar_word(g, text, length);
         n++;
         text += length;
     }
@@ -636,10 +637,10 @@ static const struct {
 };
 const char *const rws_grammar_names[] = {"astronomers", "orders", "garden", NULL};
 
-rws_status rws_grammar_find(const char *name, rws_grammar **out, rws_error *err)
+rws_status rws__grammar_find(const char *name, rws_grammar **out, rws_error *err)
 {
     for (int i = 0; rws_grammar_names[i]; i++)
         if (strcmp(rws_grammar_names[i], name) == 0)
-            return rws_grammar_parse(files[i].begin, (size_t)(files[i].end - files[i].begin), name, out, err);
-    return rws_grammar_read(name, out, err);
+            return rws__grammar_parse(files[i].begin, (size_t)(files[i].end - files[i].begin), name, out, err);
+    return rws__grammar_read(name, out, err);
 }

@@ -24,7 +24,7 @@
  *
  * What a grammar that was read guarantees: every non-terminal can be reached from the start and can end in words; no
  * right-hand side is empty; no rule is there twice; no chain of single-symbol rules leads from a non-terminal back to
- * itself, so that a sentence has finitely many trees. Its expected size may still be infinite (see rws_tree_moments).
+ * itself, so that a sentence has finitely many trees. Its expected size may still be infinite (see rws__tree_moments).
  */
 #ifndef RWS_MODELS_CORPORA_GRAMMAR_H
 #define RWS_MODELS_CORPORA_GRAMMAR_H
@@ -71,34 +71,34 @@ typedef struct rws_grammar {
 
 /* Reads `length` bytes of text; `name` stands for them in sentences. On success *out is the caller's to free; otherwise
  * *out is NULL and the status RWS_BAD_INPUT, with a sentence that names the line or the rule, or RWS_NO_MEMORY. */
-rws_status rws_grammar_parse(const char *text, size_t length, const char *name, rws_grammar **out, rws_error *err)
+rws_status rws__grammar_parse(const char *text, size_t length, const char *name, rws_grammar **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The same for a file. */
-rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__grammar_read(const char *path, rws_grammar **out, rws_error *err) __attribute__((warn_unused_result));
 
 /* The same for a grammar of the program by its name, or else for a file by its path. The list of names ends with
  * NULL. */
 extern const char *const rws_grammar_names[];
-rws_status               rws_grammar_find(const char *name_or_path, rws_grammar **out, rws_error *err)
+rws_status               rws__grammar_find(const char *name_or_path, rws_grammar **out, rws_error *err)
     __attribute__((warn_unused_result));
 
-void rws_grammar_free(rws_grammar *g); /* NULL is fine */
+void rws__grammar_free(rws_grammar *g); /* NULL is fine */
 
 /* The id of a name, or -1. */
-int rws_grammar_nonterminal(const rws_grammar *g, const char *name);
+int rws__grammar_nonterminal(const rws_grammar *g, const char *name);
 
 /* The token of a word of `length` bytes: its id, or RWS_OOV. */
-int rws_grammar_word(const rws_grammar *g, const char *word, size_t length);
+int rws__grammar_word(const rws_grammar *g, const char *word, size_t length);
 
 /* Whether the probability of every rule is known: it was given, or the rule has no alternative. */
-bool rws_grammar_is_given(const rws_grammar *g);
+bool rws__grammar_is_given(const rws_grammar *g);
 
 /* The logs of the grammar's own probabilities, by production. */
-void rws_grammar_log_p(const rws_grammar *g, double *log_p);
+void rws__grammar_log_p(const rws_grammar *g, double *log_p);
 
 /* The tokens of a text of words separated by blanks; an unknown word becomes RWS_OOV. Returns the number of words, and
  * writes at most `capacity` tokens. */
-int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int capacity);
+int rws__grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int capacity);
 
 #endif

@@ -62,7 +62,7 @@ static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
 static rws_status damaged(const source *s, const char *name, rws_error *err)
 {
     if (s->starved) return rws_no_memory(err, "unpacking a file");
-    return rws_refuse(err, name, 0, "is damaged: its gzip stream cannot be unpacked.");
+    return rws__refuse(err, name, 0, "is damaged: its gzip stream cannot be unpacked.");
 }
 
 static rws_status read_header(source *s, const char *name, rws_idx *out, rws_error *err)
@@ -71,18 +71,18 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
     size_t  got;
     if (!pull(s, magic, sizeof magic, &got)) return damaged(s, name, err);
     if (got < sizeof magic || magic[0] || magic[1])
-        return rws_refuse(err, name, 0,
-                          "is not an IDX file: it does not begin with two zeros, a type and a number of dimensions.");
+        return rws__refuse(err, name, 0,
+                           "is not an IDX file: it does not begin with two zeros, a type and a number of dimensions.");
     if (magic[2] != TYPE_BYTES)
-        return rws_refuse(err, name, 0, "is an IDX file of type 0x%02x, and only unsigned bytes (0x08) are read.",
-                          magic[2]);
+        return rws__refuse(err, name, 0, "is an IDX file of type 0x%02x, and only unsigned bytes (0x08) are read.",
+                           magic[2]);
     if (magic[3] < 1 || magic[3] > RWS_IDX_MAX_DIMS)
-        return rws_refuse(err, name, 0, "is an IDX file of %d dimensions, and 1 to %d are read.", magic[3],
-                          RWS_IDX_MAX_DIMS);
+        return rws__refuse(err, name, 0, "is an IDX file of %d dimensions, and 1 to %d are read.", magic[3],
+                           RWS_IDX_MAX_DIMS);
     out->n_dims = magic[3];
     const size_t n_sizes = 4 * (size_t)out->n_dims;
     if (!pull(s, sizes, n_sizes, &got)) return damaged(s, name, err);
-    if (got < n_sizes) return rws_refuse(err, name, 0, "is cut short within its header.");
+    if (got < n_sizes) return rws__refuse(err, name, 0, "is cut short within its header.");
     out->n_values = 1;
     bool fits = true;
     for (int d = 0; d < out->n_dims; d++) {
@@ -91,7 +91,8 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
         fits = fits && !__builtin_mul_overflow(out->n_values, out->dims[d], &out->n_values);
     }
     if (!fits || out->n_values > RWS_IDX_MAX_BYTES)
-        return rws_refuse(err, name, 0, "announces more than %d bytes, which is more than is read.", RWS_IDX_MAX_BYTES);
+        return rws__refuse(err, name, 0, "announces more than %d bytes, which is more than is read.",
+                           RWS_IDX_MAX_BYTES);
     return RWS_OK;
 }
 
@@ -99,25 +100,25 @@ static rws_status read_values(source *s, const char *name, rws_idx *out, rws_err
 {
     /* Checked before the allocation, so that a header of a few bytes cannot ask for a gigabyte. */
     if (out->n_values > (s->packed ? (s->left + 1024) * MAX_RATIO : s->left))
-        return rws_refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu%s.", out->n_values,
-                          s->left, s->packed ? " packed ones" : "");
+        return rws__refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu%s.", out->n_values,
+                           s->left, s->packed ? " packed ones" : "");
     out->values = malloc(out->n_values ? out->n_values : 1);
     if (!out->values)
         return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", out->n_values,
-                        rws_quote(name).text);
+                        rws__quote(name).text);
     size_t got, more;
     if (!pull(s, out->values, out->n_values, &got)) return damaged(s, name, err);
     if (got < out->n_values)
-        return rws_refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu.", out->n_values,
-                          got);
+        return rws__refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu.", out->n_values,
+                           got);
     if (!pull(s, &(uint8_t){0}, 1, &more)) return damaged(s, name, err);
     if (more > 0 || (s->left > 0 && (!s->packed || s->ended)))
-        return rws_refuse(err, name, 0, "continues after the %zu bytes of values that it announces.", out->n_values);
-    if (s->packed && !s->ended) return rws_refuse(err, name, 0, "is cut short within the end of its gzip stream.");
+        return rws__refuse(err, name, 0, "continues after the %zu bytes of values that it announces.", out->n_values);
+    if (s->packed && !s->ended) return rws__refuse(err, name, 0, "is cut short within the end of its gzip stream.");
     return RWS_OK;
 }
 
-rws_status rws_idx_parse(const uint8_t *bytes, size_t size, const char *name, rws_idx *out, rws_error *err)
+rws_status rws__idx_parse(const uint8_t *bytes, size_t size, const char *name, rws_idx *out, rws_error *err)
 {
     *out = (rws_idx){0};
     source s = {.at = bytes, .left = size, .packed = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b};
@@ -125,22 +126,22 @@ rws_status rws_idx_parse(const uint8_t *bytes, size_t size, const char *name, rw
     rws_status status = read_header(&s, name, out, err);
     if (status == RWS_OK) status = read_values(&s, name, out, err);
     if (s.packed) inflateEnd(&s.z);
-    if (status != RWS_OK) rws_idx_release(out);
+    if (status != RWS_OK) rws__idx_release(out);
     return status;
 }
 
-rws_status rws_idx_read(const char *path, rws_idx *out, rws_error *err)
+rws_status rws__idx_read(const char *path, rws_idx *out, rws_error *err)
 {
     uint8_t *bytes;
     size_t   size;
     *out = (rws_idx){0};
-    RWS_TRY(rws_file_read(path, RWS_IDX_MAX_BYTES, &bytes, &size, err));
-    const rws_status status = rws_idx_parse(bytes, size, path, out, err);
+    RWS_TRY(rws__file_read(path, RWS_IDX_MAX_BYTES, &bytes, &size, err));
+    const rws_status status = rws__idx_parse(bytes, size, path, out, err);
     free(bytes);
     return status;
 }
 
-size_t rws_idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER])
+size_t rws__idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER])
 {
     RWS_CHECK(idx->n_dims >= 1 && idx->n_dims <= RWS_IDX_MAX_DIMS);
     uint8_t *at = header;
@@ -153,14 +154,14 @@ size_t rws_idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER])
     return (size_t)(at - header);
 }
 
-rws_status rws_idx_write(const char *path, const rws_idx *idx, rws_error *err)
+rws_status rws__idx_write(const char *path, const rws_idx *idx, rws_error *err)
 {
     uint8_t         header[RWS_IDX_MAX_HEADER];
-    const rws_piece pieces[] = {{header, rws_idx_header(idx, header)}, {idx->values, idx->n_values}};
-    return rws_file_write(path, pieces, 2, err);
+    const rws_piece pieces[] = {{header, rws__idx_header(idx, header)}, {idx->values, idx->n_values}};
+    return rws__file_write(path, pieces, 2, err);
 }
 
-void rws_idx_release(rws_idx *idx)
+void rws__idx_release(rws_idx *idx)
 {
     free(idx->values);
     *idx = (rws_idx){0};

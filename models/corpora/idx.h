@@ -26,18 +26,18 @@ typedef struct {
 
 /* Reads a file that is in memory; `name` stands for it in sentences. On success the caller releases *out; otherwise
  * *out is empty and the status RWS_BAD_INPUT or RWS_NO_MEMORY. */
-rws_status rws_idx_parse(const uint8_t *bytes, size_t size, const char *name, rws_idx *out, rws_error *err)
+rws_status rws__idx_parse(const uint8_t *bytes, size_t size, const char *name, rws_idx *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The same for a file on disk. */
-rws_status rws_idx_read(const char *path, rws_idx *out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__idx_read(const char *path, rws_idx *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* Writes the bytes in front of the values; returns their number. */
-size_t rws_idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER]);
+size_t rws__idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER]);
 
 /* Writes an uncompressed file, atomically. */
-rws_status rws_idx_write(const char *path, const rws_idx *idx, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__idx_write(const char *path, const rws_idx *idx, rws_error *err) __attribute__((warn_unused_result));
 
-void rws_idx_release(rws_idx *idx);
+void rws__idx_release(rws_idx *idx);
 
 #endif

@@ -63,30 +63,30 @@ static shape_text show_shape(const size_t *dims, int n_dims)
 
 static rws_status load(const char *path, int file, rws_idx *out, rws_error *err)
 {
-    RWS_TRY(rws_idx_read(path, out, err));
+    RWS_TRY(rws__idx_read(path, out, err));
     const size_t *dims = files[file].dims;
     const int     n_dims = files[file].n_dims;
     if (out->n_dims != n_dims || memcmp(out->dims, dims, (size_t)n_dims * sizeof *dims) != 0) {
         const shape_text has = show_shape(out->dims, out->n_dims);
-        rws_idx_release(out);
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" holds %s bytes, and MNIST has %s there.", rws_quote(path).text,
+        rws__idx_release(out);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" holds %s bytes, and MNIST has %s there.", rws__quote(path).text,
                         has.text, show_shape(dims, n_dims).text);
     }
     for (size_t i = 0; n_dims == 1 && i < out->n_values; i++) {
         if (out->values[i] <= 9) continue;
-        rws_fail(err, RWS_BAD_INPUT, "\"%s\" has the label %d at place %zu, and digits end at 9.", rws_quote(path).text,
-                 out->values[i], i);
-        rws_idx_release(out);
+        rws_fail(err, RWS_BAD_INPUT, "\"%s\" has the label %d at place %zu, and digits end at 9.",
+                 rws__quote(path).text, out->values[i], i);
+        rws__idx_release(out);
         return RWS_BAD_INPUT;
     }
     return RWS_OK;
 }
 
-rws_status rws_mnist_folder(const char *cache, char **folder, rws_error *err)
+rws_status rws__mnist_folder(const char *cache, char **folder, rws_error *err)
 {
     char *root = NULL;
-    if (!cache) RWS_TRY(rws_cache_folder(&root, err));
-    *folder = rws_file_join(cache ? cache : root, FOLDER);
+    if (!cache) RWS_TRY(rws__cache_folder(&root, err));
+    *folder = rws__file_join(cache ? cache : root, FOLDER);
     free(root);
     return *folder ? RWS_OK : rws_no_memory(err, "the path of MNIST's folder");
 }
@@ -94,31 +94,31 @@ rws_status rws_mnist_folder(const char *cache, char **folder, rws_error *err)
 /* Loads a file of the folder. */
 static rws_status load_cached(const char *folder, int file, rws_idx *out, rws_error *err)
 {
-    char      *path = rws_file_join(folder, files[file].name);
+    char      *path = rws__file_join(folder, files[file].name);
     rws_status status;
     *out = (rws_idx){0};
     if (!path) return rws_no_memory(err, "the path of a file");
     if (access(path, F_OK) != 0)
         status =
             rws_fail(err, RWS_BAD_INPUT, "MNIST is not in the cache: there is no \"%s\". Run `rws data mnist` first.",
-                     rws_quote(path).text);
+                     rws__quote(path).text);
     else status = load(path, file, out, err);
     free(path);
     return status;
 }
 
-rws_status rws_mnist_open(rws_split split, rws_digits *out, rws_error *err)
+rws_status rws__mnist_open(rws_split split, rws_digits *out, rws_error *err)
 {
     const int  file = first_file(split);
     rws_idx    images, labels;
     char      *folder;
     rws_status status;
     *out = (rws_digits){0};
-    RWS_TRY(rws_mnist_folder(NULL, &folder, err));
+    RWS_TRY(rws__mnist_folder(NULL, &folder, err));
     status = load_cached(folder, file, &images, err);
     if (status == RWS_OK) {
         status = load_cached(folder, file + 1, &labels, err);
-        if (status != RWS_OK) rws_idx_release(&images);
+        if (status != RWS_OK) rws__idx_release(&images);
     }
     free(folder);
     if (status != RWS_OK) return status;
@@ -130,7 +130,7 @@ rws_status rws_mnist_open(rws_split split, rws_digits *out, rws_error *err)
     return RWS_OK;
 }
 
-void rws_digits_release(rws_digits *d)
+void rws__digits_release(rws_digits *d)
 {
     free(d->pixels);
     free(d->labels);
@@ -139,13 +139,13 @@ void rws_digits_release(rws_digits *d)
 
 /* ---- binary images */
 
-void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n, float *out)
+void rws__digits_binarise(const rws_digits *d, rws_split split, int first, int n, float *out)
 {
-    const rws_key key = rws_key_for(0, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
+    const rws_key key = rws__key_for(0, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
     const size_t  n_pixels = (size_t)d->rows * (size_t)d->cols;
     RWS_CHECK(first >= 0 && n >= 0 && n <= d->n);
     for (int i = 0; i < n; i++) {
-        rws_random     g = rws_random_new(key, (uint32_t)(first + i));
+        rws_random     g = rws__random_new(key, (uint32_t)(first + i));
         const uint8_t *grey = d->pixels + (size_t)i * n_pixels;
         float         *x = out + (size_t)i * n_pixels;
         rws_random_uniforms(&g, n_pixels, x);
@@ -154,13 +154,13 @@ void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n,
     }
 }
 
-rws_status rws_mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
+rws_status rws__mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
 {
     const rws_split split = part == RWS_MNIST_PART_TEST ? RWS_TEST : RWS_TRAIN;
     rws_digits      all;
     *out = NULL;
     *n = 0;
-    RWS_TRY(rws_mnist_open(split, &all, err));
+    RWS_TRY(rws__mnist_open(split, &all, err));
     const int first = part == RWS_MNIST_PART_VALID ? all.n - N_VALID : 0;
     const int count = part == RWS_MNIST_PART_TRAIN ? all.n - N_VALID : all.n - first;
     *out = malloc((size_t)count * RWS_MNIST_PIXELS * sizeof **out);
@@ -168,10 +168,10 @@ rws_status rws_mnist_binary(rws_mnist_part part, float **out, int *n, rws_error 
         rws_digits some = all;
         some.n = count;
         some.pixels += (size_t)first * RWS_MNIST_PIXELS;
-        rws_digits_binarise(&some, split, first, count, *out);
+        rws__digits_binarise(&some, split, first, count, *out);
         *n = count;
     }
-    rws_digits_release(&all);
+    rws__digits_release(&all);
     return *out ? RWS_OK : rws_no_memory(err, "the binary digits of MNIST");
 }
 
@@ -180,7 +180,7 @@ rws_status rws_mnist_binary(rws_mnist_part part, float **out, int *n, rws_error 
 static rws_status compare(const rws_idx *idx, int file, const char *path, rws_error *err)
 {
     uint8_t      header[RWS_IDX_MAX_HEADER];
-    const size_t n_header = rws_idx_header(idx, header);
+    const size_t n_header = rws__idx_header(idx, header);
     GChecksum   *sum = g_checksum_new(G_CHECKSUM_SHA256);
     g_checksum_update(sum, header, (gssize)n_header);
     g_checksum_update(sum, idx->values, (gssize)idx->n_values);
@@ -189,7 +189,7 @@ static rws_status compare(const rws_idx *idx, int file, const char *path, rws_er
     if (same) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
                     "\"%s\" has the sizes of MNIST's %s but not its bytes (by SHA-256); take the original file.",
-                    rws_quote(path).text, files[file].name);
+                    rws__quote(path).text, files[file].name);
 }
 
 /* Finds the file under one of the names in use; *path is the caller's to free, and NULL if there is no such file. */
@@ -201,7 +201,7 @@ static rws_status find_file(const char *folder, const char *name, char **path, r
             char variant[64];
             snprintf(variant, sizeof variant, "%s%s", name, endings[e]);
             if (dotted) *strstr(variant, "-idx") = '.';
-            *path = rws_file_join(folder, variant);
+            *path = rws__file_join(folder, variant);
             if (!*path) return rws_no_memory(err, "the path of a file");
             if (access(*path, F_OK) == 0) return RWS_OK;
             free(*path);
@@ -216,7 +216,7 @@ static rws_status load_original(const char *folder, int file, rws_idx *out, rws_
     char *path;
     RWS_TRY(find_file(folder, files[file].name, &path, err));
     if (!path)
-        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" has no file %s, nor %s.gz.", rws_quote(folder).text,
+        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" has no file %s, nor %s.gz.", rws__quote(folder).text,
                         files[file].name, files[file].name);
     rws_status status = load(path, file, out, err);
     if (status == RWS_OK) status = compare(out, file, path, err);
@@ -233,39 +233,39 @@ static rws_status load_originals(const char *folder, rws_idx idx[N_FILES], rws_e
 
 static rws_status write_files(const char *folder, const rws_idx idx[N_FILES], rws_error *err)
 {
-    RWS_TRY(rws_file_make_folder(folder, err));
+    RWS_TRY(rws__file_make_folder(folder, err));
     rws_status status = RWS_OK;
     for (int i = 0; i < N_FILES && status == RWS_OK; i++) {
-        char *path = rws_file_join(folder, files[i].name);
-        status = rws_idx_write(path, &idx[i], err);
+        char *path = rws__file_join(folder, files[i].name);
+        status = rws__idx_write(path, &idx[i], err);
         free(path);
     }
     return status;
 }
 
-rws_status rws_mnist_install(const char *from, const char *cache, rws_error *err)
+rws_status rws__mnist_install(const char *from, const char *cache, rws_error *err)
 {
     rws_idx idx[N_FILES] = {0};
     char   *folder;
-    RWS_TRY(rws_mnist_folder(cache, &folder, err));
+    RWS_TRY(rws__mnist_folder(cache, &folder, err));
     rws_status status = load_originals(from, idx, err);
     if (status == RWS_OK) status = write_files(folder, idx, err);
-    for (int i = 0; i < N_FILES; i++) rws_idx_release(&idx[i]);
+    for (int i = 0; i < N_FILES; i++) rws__idx_release(&idx[i]);
     free(folder);
     return status;
 }
 
-rws_status rws_mnist_verify(const char *cache, rws_error *err)
+rws_status rws__mnist_verify(const char *cache, rws_error *err)
 {
     char      *folder;
     rws_status status = RWS_OK;
-    RWS_TRY(rws_mnist_folder(cache, &folder, err));
+    RWS_TRY(rws__mnist_folder(cache, &folder, err));
     for (int i = 0; i < N_FILES && status == RWS_OK; i++) {
         rws_idx idx;
-        char   *path = rws_file_join(folder, files[i].name);
+        char   *path = rws__file_join(folder, files[i].name);
         status = load_cached(folder, i, &idx, err);
         if (status == RWS_OK) status = path ? compare(&idx, i, path, err) : rws_no_memory(err, "the path of a file");
-        rws_idx_release(&idx);
+        rws__idx_release(&idx);
         free(path);
     }
     free(folder);

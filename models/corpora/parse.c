@@ -134,12 +134,12 @@ static rws_parse_chart *chart_alloc(const rws_grammar *g, int n, size_t n_planes
     c->steps = get((size_t)g->n_productions, sizeof *c->steps);
     c->values = get(n_planes * ((size_t)n + 1) * ((size_t)n + 1), sizeof *c->values);
     if (c->tokens && c->weight && c->steps && c->values) return c;
-    rws_parse_chart_free(c);
+    rws__parse_chart_free(c);
     return NULL;
 }
 
-rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const double *log_p, const int *tokens, int n,
-                               rws_parse_chart **out, rws_error *err)
+rws_status rws__parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const double *log_p, const int *tokens,
+                                int n, rws_parse_chart **out, rws_error *err)
 {
     *out = NULL;
     RWS_CHECK(n >= 0);
@@ -158,7 +158,7 @@ rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const 
     rws_parse_chart *c = chart_alloc(g, n, n_planes);
     double          *terms = get((size_t)(n > g->max_productions ? n : g->max_productions), sizeof *terms);
     if (!c || !terms) {
-        rws_parse_chart_free(c);
+        rws__parse_chart_free(c);
         free(terms);
         return rws_no_memory(err, "parsing a sentence");
     }
@@ -177,7 +177,7 @@ rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const 
     return RWS_OK;
 }
 
-void rws_parse_chart_free(rws_parse_chart *c)
+void rws__parse_chart_free(rws_parse_chart *c)
 {
     if (!c) return;
     free(c->tokens);
@@ -187,7 +187,7 @@ void rws_parse_chart_free(rws_parse_chart *c)
     free(c);
 }
 
-double rws_parse_chart_total(const rws_parse_chart *c)
+double rws__parse_chart_total(const rws_parse_chart *c)
 {
     return c->n > 0 ? c->values[cell(c, c->g->start, 0, c->n)] : zero(c);
 }
@@ -232,10 +232,10 @@ static void pass_to_parts(const rws_parse_chart *c, int r, int l, int from, int 
  * A cell's mass is complete once all longer stretches, and the non-terminals after it in unit_order, have passed theirs
  * on. A cell passes its mass on in shares; each share is the quotient of a term and its sum, so nothing under- or
  * overflows. */
-rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
+rws_status rws__parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
 {
     const rws_grammar *g = c->g;
-    RWS_CHECK(c->kind == RWS_PARSE_SUM && rws_parse_chart_total(c) > -INFINITY);
+    RWS_CHECK(c->kind == RWS_PARSE_SUM && rws__parse_chart_total(c) > -INFINITY);
     double *mass = get((size_t)c->n_planes * ((size_t)c->n + 1) * ((size_t)c->n + 1), sizeof *mass);
     if (!mass) return rws_no_memory(err, "the expected counts of a sentence's rules");
     for (int r = 0; r < g->n_productions; r++) counts[r] = 0;
@@ -288,7 +288,7 @@ static rws_status write_tree(const rws_parse_chart *c, double index, rws_sequenc
         int       r = g->first[a];
         while (r < g->first[a + 1] && !follow(production_value(c, r, at.from, at.to), &at.index)) r++;
         RWS_CHECK(r < g->first[a + 1]);
-        memory = rws_sequence_push(tree, r);
+        memory = rws__sequence_push(tree, r);
 
         /* From the last symbol to the first, so that the first ends up on top. */
         const rws_symbol *right = g->productions[r].right;
@@ -309,13 +309,13 @@ static rws_status write_tree(const rws_parse_chart *c, double index, rws_sequenc
 
 /* ---- in one call */
 
-rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
-                           rws_error *err)
+rws_status rws__parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
+                            rws_error *err)
 {
     rws_parse_chart *c;
-    RWS_TRY(rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, tokens, n, &c, err));
-    *log_evidence = rws_parse_chart_total(c);
-    rws_parse_chart_free(c);
+    RWS_TRY(rws__parse_chart_new(g, RWS_PARSE_SUM, log_p, tokens, n, &c, err));
+    *log_evidence = rws__parse_chart_total(c);
+    rws__parse_chart_free(c);
     return RWS_OK;
 }
 
@@ -323,7 +323,7 @@ rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int 
 static rws_status list_trees(const rws_parse_chart *c, const double *log_p, int max_trees, rws_parses *out,
                              rws_error *err)
 {
-    out->n_all = rws_parse_chart_total(c);
+    out->n_all = rws__parse_chart_total(c);
     if (out->n_all >= 0x1p53) return RWS_OK;
     const int n = out->n_all < max_trees ? (int)out->n_all : max_trees;
     out->trees = get((size_t)n, sizeof *out->trees);
@@ -341,22 +341,22 @@ static rws_status list_trees(const rws_parse_chart *c, const double *log_p, int 
     return RWS_OK;
 }
 
-rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
-                           int max_trees, rws_error *err)
+rws_status rws__parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
+                            int max_trees, rws_error *err)
 {
     rws_parse_chart *c;
     RWS_CHECK(max_trees >= 0);
     *out = (rws_parses){.log_evidence = -INFINITY};
-    RWS_TRY(rws_parse_log_p(g, log_p, tokens, n, &out->log_evidence, err));
-    RWS_TRY(rws_parse_chart_new(g, RWS_PARSE_COUNT, log_p, tokens, n, &c, err));
+    RWS_TRY(rws__parse_log_p(g, log_p, tokens, n, &out->log_evidence, err));
+    RWS_TRY(rws__parse_chart_new(g, RWS_PARSE_COUNT, log_p, tokens, n, &c, err));
     const rws_status status = list_trees(c, log_p, max_trees, out, err);
-    rws_parse_chart_free(c);
+    rws__parse_chart_free(c);
     return status;
 }
 
-void rws_parses_release(rws_parses *p)
+void rws__parses_release(rws_parses *p)
 {
-    for (int i = 0; i < p->n_trees; i++) rws_sequence_release(&p->trees[i]);
+    for (int i = 0; i < p->n_trees; i++) rws__sequence_release(&p->trees[i]);
     free(p->trees);
     free(p->posterior);
     *p = (rws_parses){0};

@@ -26,23 +26,23 @@ typedef struct rws_parse_chart rws_parse_chart;
 /* Fills a chart, which borrows the grammar but neither log_p nor the tokens. On success *out is the caller's to free.
  * RWS_BROKEN if log_p has a NaN or +inf, RWS_BAD_INPUT if the chart would be larger than 1 GiB, RWS_NO_MEMORY. log_p
  * may be NULL, for the grammar's own probabilities. */
-rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const double *log_p, const int *tokens, int n,
-                               rws_parse_chart **out, rws_error *err) __attribute__((warn_unused_result));
-void       rws_parse_chart_free(rws_parse_chart *c); /* NULL is fine */
+rws_status rws__parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const double *log_p, const int *tokens,
+                                int n, rws_parse_chart **out, rws_error *err) __attribute__((warn_unused_result));
+void       rws__parse_chart_free(rws_parse_chart *c); /* NULL is fine */
 
 /* The number of the start symbol over the whole sentence. */
-double rws_parse_chart_total(const rws_parse_chart *c);
+double rws__parse_chart_total(const rws_parse_chart *c);
 
 /* The functions below fail with RWS_NO_MEMORY only. */
 
 /* The expected number of uses of each production, given the sentence: the gradient of log p(x) with respect to log_p.
  * The chart must be a SUM chart of a possible sentence. */
-rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
+rws_status rws__parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* log p(x). */
-rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
-                           rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
+                            rws_error *err) __attribute__((warn_unused_result));
 
 /* The trees of a sentence with their probabilities given the sentence. */
 typedef struct {
@@ -55,8 +55,8 @@ typedef struct {
 
 /* Fills *out with the first max_trees trees in a fixed order; none if the sentence has 2^53 or
  * more. The caller releases *out, also after a failure. */
-rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
-                           int max_trees, rws_error *err) __attribute__((warn_unused_result));
-void       rws_parses_release(rws_parses *p);
+rws_status rws__parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
+                            int max_trees, rws_error *err) __attribute__((warn_unused_result));
+void       rws__parses_release(rws_parses *p);
 
 #endif

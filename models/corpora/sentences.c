@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_sentences_release(rws_sentences *s)
+void rws__sentences_release(rws_sentences *s)
 {
     free(s->start);
     free(s->tokens);
@@ -32,7 +32,7 @@ static rws_quoted beginning(const char *text, size_t length, size_t most)
 {
     size_t n = length < most ? length : most;
     while (n < length && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
-    return rws_quote_part(text, n, RWS_MAX_QUOTED);
+    return rws__quote_part(text, n, RWS_MAX_QUOTED);
 }
 
 /* The place of a mistake in an error sentence. */
@@ -45,7 +45,7 @@ static place place_of(const char *name, int line)
 {
     const size_t length = strlen(name);
     place        p;
-    if (line) snprintf(p.text, sizeof p.text, "\"%s\", line %d", rws_quote(name).text, line);
+    if (line) snprintf(p.text, sizeof p.text, "\"%s\", line %d", rws__quote(name).text, line);
     else
         snprintf(p.text, sizeof p.text, "\"%s%s\"", beginning(name, length, TEXT_SHOWN).text,
                  length > TEXT_SHOWN ? " ..." : "");
@@ -76,7 +76,7 @@ static verdict read_line(const rws_grammar *g, const char *at, const char *end, 
                      max_words);
             return WRONG;
         }
-        tokens[*n] = rws_grammar_word(g, word, (size_t)(at - word));
+        tokens[*n] = rws__grammar_word(g, word, (size_t)(at - word));
         if (tokens[*n] == RWS_OOV && unknown == RWS_UNKNOWN_REFUSE) {
             rws_fail(err, RWS_BAD_INPUT, "%s: the grammar has no word \"%s\".", place_of(name, line).text,
                      beginning(word, (size_t)(at - word), WORD_SHOWN).text);
@@ -89,18 +89,18 @@ static verdict read_line(const rws_grammar *g, const char *at, const char *end, 
     return is;
 }
 
-rws_status rws_sentences_parse(const rws_grammar *g, const char *text, size_t length, const char *name,
-                               rws_unknown unknown, int max_words, rws_sentences *out, rws_error *err)
+rws_status rws__sentences_parse(const rws_grammar *g, const char *text, size_t length, const char *name,
+                                rws_unknown unknown, int max_words, rws_sentences *out, rws_error *err)
 {
     *out = (rws_sentences){0};
     if (length > RWS_SENTENCES_MAX_BYTES)
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is longer than %d bytes.", rws_quote(name).text,
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is longer than %d bytes.", rws__quote(name).text,
                         RWS_SENTENCES_MAX_BYTES);
     /* A word and the blank behind it are two bytes, a sentence and the end of its line too. */
     rws_sentences s = {.start = malloc((length / 2 + 2) * sizeof *s.start),
                        .tokens = malloc((length / 2 + 1) * sizeof *s.tokens)};
     if (!s.start || !s.tokens) {
-        rws_sentences_release(&s);
+        rws__sentences_release(&s);
         return rws_no_memory(err, "a file of sentences");
     }
     const char *at = text, *const end = text + length;
@@ -110,7 +110,7 @@ rws_status rws_sentences_parse(const rws_grammar *g, const char *text, size_t le
         if (!stop) stop = end;
         const verdict is = read_line(g, at, stop, name, line, unknown, max_words, s.tokens, &n_tokens, err);
         if (is == WRONG) {
-            rws_sentences_release(&s);
+            rws__sentences_release(&s);
             return RWS_BAD_INPUT;
         }
         s.n_skipped += is == SKIPPED;
@@ -119,28 +119,28 @@ rws_status rws_sentences_parse(const rws_grammar *g, const char *text, size_t le
     }
     if (s.n == 0) {
         const int n_skipped = s.n_skipped;
-        rws_sentences_release(&s);
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no sentences%s.", rws_quote(name).text,
+        rws__sentences_release(&s);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no sentences%s.", rws__quote(name).text,
                         n_skipped ? " except some with words that the grammar does not have" : "");
     }
     *out = s;
     return RWS_OK;
 }
 
-rws_status rws_sentences_read(const rws_grammar *g, const char *path, rws_unknown unknown, int max_words,
-                              rws_sentences *out, rws_error *err)
+rws_status rws__sentences_read(const rws_grammar *g, const char *path, rws_unknown unknown, int max_words,
+                               rws_sentences *out, rws_error *err)
 {
     uint8_t *bytes;
     size_t   size;
     *out = (rws_sentences){0};
-    RWS_TRY(rws_file_read(path, RWS_SENTENCES_MAX_BYTES, &bytes, &size, err));
-    const rws_status status = rws_sentences_parse(g, (const char *)bytes, size, path, unknown, max_words, out, err);
+    RWS_TRY(rws__file_read(path, RWS_SENTENCES_MAX_BYTES, &bytes, &size, err));
+    const rws_status status = rws__sentences_parse(g, (const char *)bytes, size, path, unknown, max_words, out, err);
     free(bytes);
     return status;
 }
 
-rws_status rws_sentences_type(const rws_grammar *g, const char *text, int max_words, int *tokens, int *n,
-                              rws_error *err)
+rws_status rws__sentences_type(const rws_grammar *g, const char *text, int max_words, int *tokens, int *n,
+                               rws_error *err)
 {
     *n = 0;
     if (read_line(g, text, text + strlen(text), text, 0, RWS_UNKNOWN_REFUSE, max_words, tokens, n, err) == WRONG)
@@ -151,16 +151,16 @@ rws_status rws_sentences_type(const rws_grammar *g, const char *text, int max_wo
 
 /* ---- a corpus */
 
-rws_status rws_corpus_read(const rws_grammar *g, const char *train, const char *test, rws_unknown unknown,
-                           int max_words, rws_corpus *out, rws_error *err)
+rws_status rws__corpus_read(const rws_grammar *g, const char *train, const char *test, rws_unknown unknown,
+                            int max_words, rws_corpus *out, rws_error *err)
 {
     const char *const paths[] = {[RWS_TRAIN] = train, [RWS_TEST] = test};
     *out = (rws_corpus){.held_out = train && !test};
     for (int split = 0; split < 2; split++) {
         if (!paths[split]) continue;
-        const rws_status status = rws_sentences_read(g, paths[split], unknown, max_words, &out->file[split], err);
+        const rws_status status = rws__sentences_read(g, paths[split], unknown, max_words, &out->file[split], err);
         if (status != RWS_OK) {
-            rws_corpus_release(out);
+            rws__corpus_release(out);
             return status;
         }
         out->n[split] = out->file[split].n;
@@ -171,13 +171,13 @@ rws_status rws_corpus_read(const rws_grammar *g, const char *train, const char *
     return RWS_OK;
 }
 
-void rws_corpus_release(rws_corpus *c)
+void rws__corpus_release(rws_corpus *c)
 {
-    for (int split = 0; split < 2; split++) rws_sentences_release(&c->file[split]);
+    for (int split = 0; split < 2; split++) rws__sentences_release(&c->file[split]);
     *c = (rws_corpus){0};
 }
 
-const int *rws_corpus_sentence(const rws_corpus *c, rws_split split, int i, int *n_words)
+const int *rws__corpus_sentence(const rws_corpus *c, rws_split split, int i, int *n_words)
 {
     RWS_CHECK(i >= 0 && i < c->n[split]);
     const rws_sentences *s = &c->file[c->held_out ? RWS_TRAIN : split];
@@ -196,13 +196,13 @@ static rws_status write_lines(const rws_grammar *g, const double *log_p, int n, 
     rws_sequence   tree = {0}, sentence = {0};
     rws_cut        cut = RWS_TREE_WHOLE;
     for (int i = 0; i < n; i++) {
-        cut = rws_tree_sample(g, log_p, caps, random, &tree, &sentence);
+        cut = rws__tree_sample(g, log_p, caps, random, &tree, &sentence);
         if (cut != RWS_TREE_WHOLE) break;
         for (int k = 0; k < sentence.n; k++) fprintf(stream, "%s%s", k ? " " : "", g->terminals[sentence.at[k]]);
         fputc('\n', stream);
     }
-    rws_sequence_release(&tree);
-    rws_sequence_release(&sentence);
+    rws__sequence_release(&tree);
+    rws__sequence_release(&sentence);
     if (cut == RWS_TREE_NO_MEMORY) return rws_no_memory(err, "a sentence");
     if (cut != RWS_TREE_WHOLE)
         return rws_fail(err, RWS_BAD_INPUT,
@@ -211,12 +211,12 @@ static rws_status write_lines(const rws_grammar *g, const double *log_p, int n, 
     return RWS_OK;
 }
 
-rws_status rws_sentences_finite(const rws_grammar *g, rws_error *err)
+rws_status rws__sentences_finite(const rws_grammar *g, rws_error *err)
 {
     double *log_p = malloc((size_t)(g->n_productions + g->n_nonterminals) * sizeof *log_p), words;
     if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
-    rws_grammar_log_p(g, log_p);
-    const rws_status status = rws_tree_moments(g, log_p, log_p + g->n_productions, &words, err);
+    rws__grammar_log_p(g, log_p);
+    const rws_status status = rws__tree_moments(g, log_p, log_p + g->n_productions, &words, err);
     free(log_p);
     if (status != RWS_OK || words < INFINITY) return status;
     return rws_fail(err, RWS_BAD_INPUT,
@@ -224,22 +224,22 @@ rws_status rws_sentences_finite(const rws_grammar *g, rws_error *err)
                     "recursive rules.");
 }
 
-rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
-                              rws_error *err)
+rws_status rws__sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
+                               rws_error *err)
 {
     *text = NULL;
-    if (!rws_grammar_is_given(g))
+    if (!rws__grammar_is_given(g))
         return rws_fail(err, RWS_BAD_INPUT,
                         "The grammar gives no probabilities to draw sentences by; write one behind each rule.");
-    RWS_TRY(rws_sentences_finite(g, err));
+    RWS_TRY(rws__sentences_finite(g, err));
     double *log_p = malloc((size_t)g->n_productions * sizeof *log_p);
     if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
-    rws_grammar_log_p(g, log_p);
+    rws__grammar_log_p(g, log_p);
     rws_status status = RWS_OK;
     rws_text   lines;
-    FILE      *stream = rws_text_open(&lines);
+    FILE      *stream = rws__text_open(&lines);
     if (stream) status = write_lines(g, log_p, n, random, stream, err);
-    *text = rws_text_end(&lines);
+    *text = rws__text_end(&lines);
     *length = lines.n;
     if (status == RWS_OK && !*text) status = rws_no_memory(err, "the text of sentences");
     if (status != RWS_OK) {

@@ -23,24 +23,24 @@ typedef struct {
     int  n_skipped; /* sentences left out because of unknown words */
 } rws_sentences;
 
-void rws_sentences_release(rws_sentences *s);
+void rws__sentences_release(rws_sentences *s);
 
 typedef enum { RWS_UNKNOWN_REFUSE, RWS_UNKNOWN_SKIP } rws_unknown;
 
 /* Reads `length` bytes of text; `name` stands for them in sentences. *out is empty on failure: RWS_BAD_INPUT with a
  * sentence that names the line with an unknown word (unless such sentences are skipped), with more than max_words words
  * or with a control character, or that says that no sentence is left; or RWS_NO_MEMORY. */
-rws_status rws_sentences_parse(const rws_grammar *g, const char *text, size_t length, const char *name,
-                               rws_unknown unknown, int max_words, rws_sentences *out, rws_error *err)
+rws_status rws__sentences_parse(const rws_grammar *g, const char *text, size_t length, const char *name,
+                                rws_unknown unknown, int max_words, rws_sentences *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The same for a file. */
-rws_status rws_sentences_read(const rws_grammar *g, const char *path, rws_unknown unknown, int max_words,
-                              rws_sentences *out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__sentences_read(const rws_grammar *g, const char *path, rws_unknown unknown, int max_words,
+                               rws_sentences *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* The tokens of one sentence that a user typed: at most max_words; *n is their number. */
-rws_status rws_sentences_type(const rws_grammar *g, const char *text, int max_words, int *tokens, int *n,
-                              rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__sentences_type(const rws_grammar *g, const char *text, int max_words, int *tokens, int *n,
+                               rws_error *err) __attribute__((warn_unused_result));
 
 /* Sentences for training and for tests. Without a file of test sentences, every tenth training sentence is held out for
  * tests; with fewer than ten sentences, all serve both. */
@@ -50,22 +50,22 @@ typedef struct {
     bool          held_out; /* test sentences come from file[RWS_TRAIN] */
 } rws_corpus;
 
-/* Either path may be NULL; without `train` the corpus has no training sentences. Fails like rws_sentences_read; *out is
+/* Either path may be NULL; without `train` the corpus has no training sentences. Fails like rws__sentences_read; *out is
  * then empty. */
-rws_status rws_corpus_read(const rws_grammar *g, const char *train, const char *test, rws_unknown unknown,
-                           int max_words, rws_corpus *out, rws_error *err) __attribute__((warn_unused_result));
-void       rws_corpus_release(rws_corpus *c);
+rws_status rws__corpus_read(const rws_grammar *g, const char *train, const char *test, rws_unknown unknown,
+                            int max_words, rws_corpus *out, rws_error *err) __attribute__((warn_unused_result));
+void       rws__corpus_release(rws_corpus *c);
 
 /* Sentence i of 0 … n[split] - 1, and the number of its words. */
-const int *rws_corpus_sentence(const rws_corpus *c, rws_split split, int i, int *n_words);
+const int *rws__corpus_sentence(const rws_corpus *c, rws_split split, int i, int *n_words);
 
 /* RWS_BAD_INPUT if the expected length of a sentence is infinite by the grammar's own probabilities, which it must
  * have: drawing sentences would need any amount of memory. */
-rws_status rws_sentences_finite(const rws_grammar *g, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__sentences_finite(const rws_grammar *g, rws_error *err) __attribute__((warn_unused_result));
 
 /* n sentences drawn by the grammar's own probabilities, as lines of text; *text is the caller's to free. RWS_BAD_INPUT
  * if the grammar has no probabilities of its own, or if the expected length of a sentence is infinite. */
-rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
-                              rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
+                               rws_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -13,7 +13,7 @@
 
 /* -------------------------------------------------------------------------------------------------------- sequences */
 
-bool rws_sequence_push(rws_sequence *s, int value)
+bool rws__sequence_push(rws_sequence *s, int value)
 {
     if (s->n == s->capacity) {
         const int capacity = s->capacity ? 2 * s->capacity : 32;
@@ -26,7 +26,7 @@ bool rws_sequence_push(rws_sequence *s, int value)
     return true;
 }
 
-void rws_sequence_release(rws_sequence *s)
+void rws__sequence_release(rws_sequence *s)
 {
     free(s->at);
     *s = (rws_sequence){0};
@@ -93,8 +93,8 @@ static int draw_production(const rws_grammar *g, const double *log_p, int a, rws
     return i;
 }
 
-rws_cut rws_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps, rws_random *random,
-                        rws_sequence *tree, rws_sequence *sentence)
+rws_cut rws__tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps, rws_random *random,
+                         rws_sequence *tree, rws_sequence *sentence)
 {
     stack   todo;
     rws_cut cut = RWS_TREE_WHOLE;
@@ -106,14 +106,14 @@ rws_cut rws_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps
     while (todo.n > 0 && memory) {
         const place at = todo.at[--todo.n];
         if (at.symbol.word) {
-            if (sentence) memory = rws_sequence_push(sentence, at.symbol.id);
+            if (sentence) memory = rws__sequence_push(sentence, at.symbol.id);
         } else if (at.depth > caps.max_depth || n_expanded >= caps.max_nodes) {
             cut |= at.depth > caps.max_depth ? RWS_TREE_TOO_DEEP : RWS_TREE_TOO_LARGE;
-            memory = rws_sequence_push(tree, RWS_LEAF) && (!sentence || rws_sequence_push(sentence, RWS_OOV));
+            memory = rws__sequence_push(tree, RWS_LEAF) && (!sentence || rws__sequence_push(sentence, RWS_OOV));
         } else {
             const int i = draw_production(g, log_p, at.symbol.id, random);
             n_expanded++;
-            memory = rws_sequence_push(tree, i) && stack_expand(&todo, &g->productions[i], at.depth);
+            memory = rws__sequence_push(tree, i) && stack_expand(&todo, &g->productions[i], at.depth);
         }
     }
     stack_release(&todo);
@@ -139,7 +139,7 @@ static size_t put(char *text, size_t capacity, size_t at, const char *piece)
     return at;
 }
 
-size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity)
+size_t rws__tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity)
 {
     enum { CLOSE = -1 }; /* as the depth of a place: the bracket that ends a node */
     stack  todo;
@@ -195,7 +195,7 @@ static bool solve(size_t N, double *m, double *x)
 /* With M[a][b] the expected number of children b of a node a, the expected numbers of nodes are the row of the start in
  * 1 + M + M^2 + … = (1 - M)^-1. The sum is finite exactly if elimination without exchanges meets only positive pivots
  * (1 - M is then a non-singular M-matrix: Berman and Plemmons, chapter 6). */
-rws_status rws_tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length, rws_error *err)
+rws_status rws__tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length, rws_error *err)
 {
     const size_t N = (size_t)g->n_nonterminals;
     double      *m = calloc(N * N, sizeof *m), *words = calloc(N, sizeof *words);

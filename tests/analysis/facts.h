@@ -7,4 +7,4 @@
 
 #define rws_fail(err, status, ...) ((void)(rws_fail)(err, status, __VA_ARGS__), (status))
 #define rws_no_memory(err, what) ((void)(rws_no_memory)(err, what), RWS_NO_MEMORY)
-#define rws_refuse(err, name, line, ...) ((void)(rws_refuse)(err, name, line, __VA_ARGS__), RWS_BAD_INPUT)
+#define rws__refuse(err, name, line, ...) ((void)(rws__refuse)(err, name, line, __VA_ARGS__), RWS_BAD_INPUT)

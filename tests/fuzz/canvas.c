@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int split = RWS_TRAIN; split <= RWS_TEST; split++) {
         rws_error    err = {""};
         rws_canvases c;
-        if (rws_canvases_parse(bytes, size, "fuzz", split, &c, &err) != RWS_OK) {
+        if (rws__canvases_parse(bytes, size, "fuzz", split, &c, &err) != RWS_OK) {
             const size_t length = strlen(err.text);
             if (length == 0 || err.text[length - 1] != '.' || !strstr(err.text, "\"fuzz\"") || c.pixels) abort();
             continue;
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             for (int j = 0; j < c.size * c.size; j++)
                 sink = c.pixels[(size_t)i * (size_t)(c.size * c.size) + (size_t)j];
         }
-        rws_canvases_release(&c);
+        rws__canvases_release(&c);
     }
     free(bytes);
     return 0;

@@ -13,13 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text) abort();
     memcpy(text, data, size);
     text[size] = '\0';
-    if (rws_given_list_add(&list, text, &err) != RWS_OK) bytes_check_refusal(&err, NULL);
+    if (rws__given_list_add(&list, text, &err) != RWS_OK) bytes_check_refusal(&err, NULL);
     for (int i = 0; i < list.n; i++) {
         if (!list.list[i].site || !*list.list[i].site || list.list[i].visit < 0 || list.list[i].dim < 1) abort();
         for (int k = 0; k < list.list[i].dim; k++)
             if (!isfinite(list.list[i].value[k])) abort();
     }
-    rws_given_list_release(&list);
+    rws__given_list_release(&list);
     free(text);
     return 0;
 }

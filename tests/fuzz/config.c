@@ -22,12 +22,12 @@ static void round_trip(const rws_config_json *j)
     rws_config      again;
     rws_config_json json = {0};
     const char     *model;
-    char key[RWS_KEY_SIZE], *text = rws_config_text(j->document), *identity = rws_config_identity(j->document);
+    char key[RWS_KEY_SIZE], *text = rws__config_text(j->document), *identity = rws__config_identity(j->document);
     if (!text || !identity) abort();
-    if (rws_config_read(bytes_file((uint8_t *)text, strlen(text)), &again, &model, &json, &err) != RWS_OK) abort();
-    if (rws_config_compare(json.document, identity, key, &err) != RWS_OK || key[0]) abort();
+    if (rws__config_read(bytes_file((uint8_t *)text, strlen(text)), &again, &model, &json, &err) != RWS_OK) abort();
+    if (rws__config_compare(json.document, identity, key, &err) != RWS_OK || key[0]) abort();
     check(&again);
-    rws_config_release(&json);
+    rws__config_release(&json);
     free(identity);
     free(text);
 }
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rws_config      config;
     rws_config_json json = {0};
     const char     *model;
-    if (rws_config_read(bytes_file(data, size), &config, &model, &json, &err) != RWS_OK) {
+    if (rws__config_read(bytes_file(data, size), &config, &model, &json, &err) != RWS_OK) {
         bytes_check_refusal(&err, "/proc/self/fd/");
         if (json.document || json.set) abort();
         return 0;
@@ -61,6 +61,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(&config);
     round_trip(&json);
     try_trainer(&config);
-    rws_config_release(&json);
+    rws__config_release(&json);
     return 0;
 }

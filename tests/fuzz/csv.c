@@ -29,11 +29,11 @@ static void round_trip(const rws_sheet *s)
                     k + 1 < s->n_columns ? ',' : '\n');
     fclose(stream);
     rws_sheet again;
-    if (rws_csv_parse((uint8_t *)text, length, "again", RWS_HEADER_NONE, false, NULL, &again, NULL) != RWS_OK) abort();
+    if (rws__csv_parse((uint8_t *)text, length, "again", RWS_HEADER_NONE, false, NULL, &again, NULL) != RWS_OK) abort();
     if (again.n_rows != s->n_rows || again.n_columns != s->n_columns) abort();
     for (size_t i = 0; i < (size_t)s->n_rows * (size_t)s->n_columns; i++)
         if (again.values[i] != s->values[i]) abort();
-    rws_sheet_release(&again);
+    rws__sheet_release(&again);
     free(text);
 }
 
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const rws_header header = size ? (rws_header)(data[size - 1] % 3) : RWS_HEADER_GUESSED;
     const bool       skip = size && data[size - 1] & 4;
     const char      *id = size && data[size - 1] & 8 ? "1" : NULL;
-    if (rws_csv_parse(data, size, "fuzz", header, skip, id, &s, &err) != RWS_OK) {
+    if (rws__csv_parse(data, size, "fuzz", header, skip, id, &s, &err) != RWS_OK) {
         check_sentence(&err);
         if (s.values || s.names || s.flaws || s.ids || s.lines || s.numbers) abort();
         return 0;
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     bool fine = true;
     for (int k = 0; k < s.n_columns; k++) {
-        const bool flaw = rws_sheet_check_column(&s, k, "fuzz", &err) != RWS_OK;
+        const bool flaw = rws__sheet_check_column(&s, k, "fuzz", &err) != RWS_OK;
         fine &= !flaw;
         if (flaw) check_sentence(&err);
         if (s.names && strlen(s.names[k]) > size) abort();
@@ -64,6 +64,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (!isfinite(s.values[(size_t)i * (size_t)s.n_columns + (size_t)k])) abort();
     }
     if (fine) round_trip(&s);
-    rws_sheet_release(&s);
+    rws__sheet_release(&s);
     return 0;
 }

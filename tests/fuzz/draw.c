@@ -5,7 +5,7 @@
 #include "rws/report.h"
 
 /* Hints for the shell are not what is looked at here, and come with all of the command line. */
-bool rws_shell_word(const char *word, char *out, size_t room)
+bool rws__shell_word(const char *word, char *out, size_t room)
 {
     (void)word, (void)out, (void)room;
     return false;

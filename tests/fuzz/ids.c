@@ -19,9 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int          want = 0;
         while (want < n && !(seen[want].length == length && memcmp(seen[want].bytes, at, length) == 0)) want++;
         if (want == n) seen[n].bytes = at, seen[n++].length = length;
-        if (rws_ids_number(&ids, at, length) != want || ids.n != n) abort();
+        if (rws__ids_number(&ids, at, length) != want || ids.n != n) abort();
         at += length + 1;
     }
-    rws_ids_release(&ids);
+    rws__ids_release(&ids);
     return 0;
 }

@@ -11,19 +11,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rws_error err = {""};
     rws_idx   idx, again;
-    if (rws_idx_parse(data, size, "fuzz", &idx, &err) != RWS_OK) {
+    if (rws__idx_parse(data, size, "fuzz", &idx, &err) != RWS_OK) {
         const size_t length = strlen(err.text);
         if (length == 0 || err.text[length - 1] != '.' || !strstr(err.text, "\"fuzz\"") || idx.values) abort();
         return 0;
     }
     uint8_t *plain = malloc(RWS_IDX_MAX_HEADER + idx.n_values);
     if (!plain) abort();
-    const size_t n_header = rws_idx_header(&idx, plain);
+    const size_t n_header = rws__idx_header(&idx, plain);
     memcpy(plain + n_header, idx.values, idx.n_values);
-    if (rws_idx_parse(plain, n_header + idx.n_values, "plain", &again, &err) != RWS_OK) abort();
+    if (rws__idx_parse(plain, n_header + idx.n_values, "plain", &again, &err) != RWS_OK) abort();
     if (again.n_values != idx.n_values || memcmp(again.values, idx.values, idx.n_values) != 0) abort();
-    rws_idx_release(&again);
-    rws_idx_release(&idx);
+    rws__idx_release(&again);
+    rws__idx_release(&idx);
     free(plain);
     return 0;
 }

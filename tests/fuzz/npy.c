@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rws_error err = {""};
     rws_sheet s;
-    if (rws_npy_parse(data, size, "fuzz", size % 2 ? "1" : NULL, &s, &err) != RWS_OK) {
+    if (rws__npy_parse(data, size, "fuzz", size % 2 ? "1" : NULL, &s, &err) != RWS_OK) {
         const size_t length = strlen(err.text);
         if (length == 0 || err.text[length - 1] != '.' || !strstr(err.text, "\"fuzz\"") || s.values || s.ids) abort();
         return 0;
@@ -22,8 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int k = 0; k < s.n_columns; k++)
         for (int i = 0; i < s.n_rows; i++)
             if (!isfinite(s.values[(size_t)i * (size_t)s.n_columns + (size_t)k]) &&
-                rws_sheet_check_column(&s, k, "fuzz", &err) == RWS_OK)
+                rws__sheet_check_column(&s, k, "fuzz", &err) == RWS_OK)
                 abort();
-    rws_sheet_release(&s);
+    rws__sheet_release(&s);
     return 0;
 }

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     repair(bytes, size);
     const char *path = bytes_file(bytes, size);
     free(bytes);
-    if (rws_png_read(path, &picture, &err) != RWS_OK) {
+    if (rws__png_read(path, &picture, &err) != RWS_OK) {
         bytes_check_refusal(&err, path);
         if (picture.grey) abort();
         return 0;
@@ -43,6 +43,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (picture.wide < 1 || picture.high < 1 || picture.wide > RWS_MAX_PNG_SIDE || picture.high > RWS_MAX_PNG_SIDE)
         abort();
     for (size_t i = 0; i < (size_t)picture.wide * (size_t)picture.high; i++) sink = picture.grey[i];
-    rws_png_release(&picture);
+    rws__png_release(&picture);
     return 0;
 }

@@ -48,9 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const rws_body_kind kind = (rws_body_kind)(data[0] % 3);
     rws_error           err = {""};
     rws_body            posed;
-    if (rws_body_read((const char *)data + 1, size - 1, kind, fields, 4, &limits, &posed, &err) == RWS_OK)
+    if (rws__body_read((const char *)data + 1, size - 1, kind, fields, 4, &limits, &posed, &err) == RWS_OK)
         check(&posed, kind);
     else if (err.text[0] == '\0' || !strchr(".?}", err.text[strlen(err.text) - 1])) abort();
-    rws_body_release(&posed);
+    rws__body_release(&posed);
     return 0;
 }

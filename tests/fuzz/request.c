@@ -29,8 +29,8 @@ static void begin(void)
     int         listening;
     folder = getenv("RWS_FUZZ_RUN");
     options.folders = &folder;
-    if (!folder || rws_serve_listen("127.0.0.1", &port, &listening, &err) != RWS_OK) abort();
-    if (rws_server_new(&options, listening, port, &server, &err) != RWS_OK) abort();
+    if (!folder || rws__serve_listen("127.0.0.1", &port, &listening, &err) != RWS_OK) abort();
+    if (rws__server_new(&options, listening, port, &server, &err) != RWS_OK) abort();
 }
 
 /* Connects. libFuzzer looks at its clock every few seconds, by a signal that interrupts calls; an interrupted connect goes

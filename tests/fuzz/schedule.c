@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text) abort();
     memcpy(text, data, size);
     text[size] = '\0';
-    if (rws_schedule_parse(text, &s, &err) == RWS_OK) {
+    if (rws__schedule_parse(text, &s, &err) == RWS_OK) {
         for (int g = 0; g < RWS_GROUPS; g++) {
             const rws_rates *r = &s.rates[g];
             uint64_t         at[3 * RWS_SCHEDULE_MAX_CHANGES + 2] = {0, UINT64_MAX};
@@ -24,12 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 at[n++] = r->change[i].from + (r->change[i].to - r->change[i].from) / 2;
             }
             for (int i = 0; i < n; i++) {
-                const float rate = rws_schedule_at(&s, (rws_group)g, at[i]);
+                const float rate = rws__schedule_at(&s, (rws_group)g, at[i]);
                 if (!isfinite(rate) || rate < 0) abort();
             }
         }
-        if (!rws_schedule_agree(&s, &s, UINT64_MAX)) abort();
-        if (rws_schedule_cover(&s, (1u << RWS_GROUPS) - 1, text, &err) != RWS_OK) bytes_check_refusal(&err, NULL);
+        if (!rws__schedule_agree(&s, &s, UINT64_MAX)) abort();
+        if (rws__schedule_cover(&s, (1u << RWS_GROUPS) - 1, text, &err) != RWS_OK) bytes_check_refusal(&err, NULL);
     } else {
         bytes_check_refusal(&err, NULL);
     }

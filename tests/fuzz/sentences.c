@@ -13,11 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static rws_grammar *g;
-    if (!g && rws_grammar_find("astronomers", &g, NULL) != RWS_OK) abort();
+    if (!g && rws__grammar_find("astronomers", &g, NULL) != RWS_OK) abort();
     rws_error         err = {""};
     rws_sentences     s;
     const rws_unknown unknown = size && data[0] & 1 ? RWS_UNKNOWN_SKIP : RWS_UNKNOWN_REFUSE;
-    if (rws_sentences_parse(g, (const char *)data, size, "fuzz", unknown, MOST, &s, &err) != RWS_OK) {
+    if (rws__sentences_parse(g, (const char *)data, size, "fuzz", unknown, MOST, &s, &err) != RWS_OK) {
         const size_t length = strlen(err.text);
         if (length == 0 || err.text[length - 1] != '.' || !strstr(err.text, "\"fuzz\"") || s.tokens) abort();
         return 0;
@@ -29,6 +29,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (int k = 0; k < s.start[s.n]; k++)
         if (s.tokens[k] < 0 || s.tokens[k] >= g->n_terminals) abort();
-    rws_sentences_release(&s);
+    rws__sentences_release(&s);
     return 0;
 }

@@ -15,10 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char              *name = NULL, *config = NULL;
     const int          fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size || close(fd) != 0) abort();
-    rws_store_patience(10);
+    rws__store_patience(10);
     results_check(path);
-    if (rws_store_ask(path, "run", &progress, &err) != RWS_OK) bytes_check_refusal(&err, path);
-    if (rws_store_identify(path, "run", &name, &config, &err) != RWS_OK) bytes_check_refusal(&err, path);
+    if (rws__store_ask(path, "run", &progress, &err) != RWS_OK) bytes_check_refusal(&err, path);
+    if (rws__store_identify(path, "run", &name, &config, &err) != RWS_OK) bytes_check_refusal(&err, path);
     else if (!name != !config) abort();
     free(name);
     free(config);

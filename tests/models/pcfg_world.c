@@ -15,22 +15,22 @@ world *world_new(const char *const *set)
             const size_t n = strlen(w->given[i].setting->name);
             if (strncmp(*set, w->given[i].setting->name, n) == 0 && (*set)[n] == '=') w->given[i].value = *set + n + 1;
         }
-    rws_random random = rws_random_new(rws_key_for(5, 0, RWS_KEY_INIT, 1), 0);
+    rws_random random = rws__random_new(rws__key_for(5, 0, RWS_KEY_INIT, 1), 0);
     if (rws_model_pcfg.setup(&w->setup, &random, &w->state, &err) != RWS_OK) fail_msg("%s", err.text);
-    rws_params_pack(&w->setup.params);
+    rws__params_pack(&w->setup.params);
     w->method = (rws_method){.model = &rws_model_pcfg, .state = w->state};
-    w->engine = rws_engine_new(&w->setup.params, w->setup.fields, w->setup.n_fields, NULL);
-    if (rws_grammar_find(rws_setup_text(&w->setup, "grammar"), &w->g, &err) != RWS_OK) fail_msg("%s", err.text);
+    w->engine = rws__engine_new(&w->setup.params, w->setup.fields, w->setup.n_fields, NULL);
+    if (rws__grammar_find(rws_setup_text(&w->setup, "grammar"), &w->g, &err) != RWS_OK) fail_msg("%s", err.text);
     w->dim = w->setup.fields[0].dim;
     return w;
 }
 
 void world_free(world *w)
 {
-    rws_engine_free(w->engine);
+    rws__engine_free(w->engine);
     rws_model_pcfg.release(w->state);
-    rws_setup_release(&w->setup);
-    rws_grammar_free(w->g);
+    rws__setup_release(&w->setup);
+    rws__grammar_free(w->g);
     free(w);
 }
 
@@ -47,7 +47,7 @@ void favour(const rws_params *params, const char *nonterminal, float theta, floa
 {
     param_of(params, "theta.%s", nonterminal)->value[0] += theta;
     param_of(params, "phi.proposal.%s.4.bias", nonterminal)->value[0] += phi;
-    rws_params_transpose(params, ~0u, params->value, params->transposed);
+    rws__params_transpose(params, ~0u, params->value, params->transposed);
 }
 
 void log_theta(const world *w, double *log_p)
@@ -73,14 +73,14 @@ float *datum_of(const world *w, const int *tokens, int n)
 float *datum(const world *w, const char *text)
 {
     int tokens[100];
-    return datum_of(w, tokens, rws_grammar_tokens(w->g, text, tokens, 100));
+    return datum_of(w, tokens, rws__grammar_tokens(w->g, text, tokens, 100));
 }
 
 float *data(const world *w, int B)
 {
     float     *x = calloc((size_t)B * (size_t)w->dim, sizeof *x);
     rws_error  err = {""};
-    rws_random random = rws_random_new(rws_key_for(6, 0, RWS_KEY_DATA, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(6, 0, RWS_KEY_DATA, 0), 0);
     if (rws_model_pcfg.data(w->state, RWS_TRAIN, 0, B, &random, &x, &err) != RWS_OK) fail_msg("%s", err.text);
     return x;
 }
@@ -97,9 +97,9 @@ rws_scores *pass(world *w, const float *x, how h)
                         .scalar = h.scalar,
                         .reports = true,
                         .groups = h.groups,
-                        .key = rws_key_for(1, h.draw, RWS_KEY_WAKE, 0)};
-    if (rws_engine_forward(w->engine, &p, &err) != RWS_OK) fail_msg("%s", err.text);
-    return rws_engine_scores(w->engine);
+                        .key = rws__key_for(1, h.draw, RWS_KEY_WAKE, 0)};
+    if (rws__engine_forward(w->engine, &p, &err) != RWS_OK) fail_msg("%s", err.text);
+    return rws__engine_scores(w->engine);
 }
 
 static int read_node(const rws_grammar *g, const char **at, rws_sequence *tree)
@@ -111,10 +111,10 @@ static int read_node(const rws_grammar *g, const char **at, rws_sequence *tree)
     *at += open;
     while (**at && !strchr(" ()", **at)) name[length++] = *(*at)++;
     name[length] = '\0';
-    const int a = rws_grammar_nonterminal(g, name);
-    if (!open && a < 0) return -1 - rws_grammar_word(g, name, (size_t)length); /* a word, as a negative number */
+    const int a = rws__grammar_nonterminal(g, name);
+    if (!open && a < 0) return -1 - rws__grammar_word(g, name, (size_t)length); /* a word, as a negative number */
     const int place = tree->n;
-    assert_true(rws_sequence_push(tree, RWS_LEAF));
+    assert_true(rws__sequence_push(tree, RWS_LEAF));
     if (!open) return a;
     int below[64], n = 0;
     while (**at != ')') below[n++] = read_node(g, at, tree);
@@ -133,7 +133,7 @@ static int read_node(const rws_grammar *g, const char **at, rws_sequence *tree)
 rws_sequence tree_of(world *w, int row)
 {
     rws_sequence tree = {0};
-    const char  *text = rws_engine_report_text(w->engine, row, "tree", 0);
+    const char  *text = rws__engine_report_text(w->engine, row, "tree", 0);
     assert_non_null(text);
     assert_int_equal(read_node(w->g, &text, &tree), w->g->start);
     assert_int_equal(*text, '\0');

@@ -34,7 +34,7 @@ static const char *const small[] = {"images=blocks", "canvas=4", "glimpse=2", "w
 
 static float *number(rws_trainer *t, const char *name, int i)
 {
-    return &param_of(rws_trainer_state_of(t).params, "%s", name)->value[i];
+    return &param_of(rws__trainer_state_of(t).params, "%s", name)->value[i];
 }
 
 /* A trainer whose parameters are moved from their start by noise, so that no gradient is zero by accident. The
@@ -52,11 +52,11 @@ static rws_trainer *tiny(rws_config c, const char *set, bool wide)
     for (size_t i = 0; i < sizeof small / sizeof *small; i++) c.set[c.n_set++] = small[i];
     if (set) c.set[c.n_set++] = set;
     rws_trainer      *t = trainer_for(&c, &model);
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     for (int i = 0; i < p->n; i++)
-        for (size_t k = 0; k < rws_param_size(p->list[i]); k++) {
+        for (size_t k = 0; k < rws__param_size(p->list[i]); k++) {
             float *v = &p->list[i]->value[k];
-            if (strcmp(p->list[i]->name, "theta.background") == 0) *v = rws_param_size(p->list[i]) > 1 ? 2 : -1;
+            if (strcmp(p->list[i]->name, "theta.background") == 0) *v = rws__param_size(p->list[i]) > 1 ? 2 : -1;
             if (strcmp(p->list[i]->name, "theta.mean") == 0) *v = 0.5f;
             *v += (float)die_between(&d, -0.4, 0.4);
         }
@@ -114,7 +114,7 @@ static layer layer_named(const twin *m, const char *name, const char *suffix)
 static twin twin_new(rws_trainer *t)
 {
     static const char *const prior[] = {"in", "x", "h", "out"};
-    twin                     m = {.params = rws_trainer_state_of(t).params};
+    twin                     m = {.params = rws__trainer_state_of(t).params};
     char                     name[96];
     m.value = malloc(m.params->size * sizeof *m.value);
     for (size_t i = 0; i < m.params->size; i++) m.value[i] = (double)m.params->value[i];
@@ -458,7 +458,7 @@ static int spans(const rws_params *p, span *out)
             out[n] = (span){.first = q->offset};
             memcpy(out[n++].name, q->name, (size_t)length);
         }
-        out[n - 1].end = q->offset + rws_param_size(q);
+        out[n - 1].end = q->offset + rws__param_size(q);
     }
     return n;
 }
@@ -488,7 +488,7 @@ typedef struct {
 
 static estimate estimate_gradient(rws_trainer *t, int draws)
 {
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     float            *g = malloc(p->size * sizeof *g);
     estimate          e = {.n = 0};
     e.n = spans(p, e.span);
@@ -710,7 +710,7 @@ static void batched_equals_scalar(void **state)
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         rws_trainer *t[] = {larger(methods[i], (rws_config){.shards = 1}),
                             larger(methods[i], (rws_config){.shards = 1, .scalar = true})};
-        const size_t size = rws_trainer_state_of(t[0]).params->size;
+        const size_t size = rws__trainer_state_of(t[0]).params->size;
         float       *g = malloc(2 * size * sizeof *g);
         for (uint64_t draw = 0; draw < 3; draw++) {
             for (int k = 0; k < 2; k++) gradient_of(t[k], draw, g + (size_t)k * size);
@@ -729,7 +729,7 @@ static void threads_change_nothing(void **state)
         rws_trainer *t[] = {larger(methods[i], (rws_config){.threads = 1}),
                             larger(methods[i], (rws_config){.threads = 2})};
         for (int k = 0; k < 2; k++) steps(t[k], 10);
-        const rws_params *a = rws_trainer_state_of(t[0]).params, *b = rws_trainer_state_of(t[1]).params;
+        const rws_params *a = rws__trainer_state_of(t[0]).params, *b = rws__trainer_state_of(t[1]).params;
         assert_memory_equal(a->value, b->value, a->size * sizeof(float));
         rws_trainer_free(t[0]);
         rws_trainer_free(t[1]);
@@ -743,7 +743,7 @@ static void sizes_are_the_papers(void **state)
     (void)state;
     const rws_config  c = {.model = "air", .method = "ww", .set = {"images=blocks"}, .n_set = 1, .n_test = 2};
     rws_trainer      *t = trainer_for(&c, NULL);
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     assert_int_equal(p->first[RWS_THETA + 1] - p->first[RWS_THETA], 186864);
     assert_int_equal(p->first[RWS_PHI + 1] - p->first[RWS_PHI], 1220973);
     assert_int_equal(rws_trainer_config(t)->batch, 32);

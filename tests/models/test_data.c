@@ -32,7 +32,7 @@ static rws_status parse(const uint8_t *bytes, size_t size, rws_idx *out, rws_err
     uint8_t *copy = malloc(size ? size : 1);
     assert_non_null(copy);
     memcpy(copy, bytes, size);
-    const rws_status status = rws_idx_parse(copy, size, "some-file", out, err);
+    const rws_status status = rws__idx_parse(copy, size, "some-file", out, err);
     free(copy);
     return status;
 }
@@ -44,7 +44,7 @@ static void assert_tiny(rws_idx *idx)
     assert_int_equal(idx->dims[1], 3);
     assert_int_equal(idx->n_values, 6);
     assert_memory_equal(idx->values, tiny + 12, 6);
-    rws_idx_release(idx);
+    rws__idx_release(idx);
     assert_null(idx->values);
 }
 
@@ -137,31 +137,31 @@ static void idx_hostile_sizes(void **state)
     assert_refuses(packed, pack(large, sizeof large, packed, sizeof packed), "cut short");
     assert_int_equal(parse(empty, sizeof empty, &idx, &err), RWS_OK);
     assert_int_equal(idx.n_values, 0);
-    rws_idx_release(&idx);
+    rws__idx_release(&idx);
 }
 
 static void idx_on_disk(void **state)
 {
     (void)state;
-    char     *path = rws_file_join(folder, "tiny");
+    char     *path = rws__file_join(folder, "tiny");
     rws_idx   idx;
     rws_error err = {""};
-    assert_int_equal(rws_idx_read(path, &idx, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__idx_read(path, &idx, &err), RWS_BAD_INPUT);
     assert_sentence(&err, path);
-    assert_int_equal(rws_idx_read(folder, &idx, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__idx_read(folder, &idx, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "not a regular file");
     assert_int_equal(parse(tiny, sizeof tiny, &idx, &err), RWS_OK);
-    assert_int_equal(rws_idx_write(path, &idx, &err), RWS_OK);
-    rws_idx_release(&idx);
+    assert_int_equal(rws__idx_write(path, &idx, &err), RWS_OK);
+    rws__idx_release(&idx);
     uint8_t *bytes;
     size_t   size;
-    assert_int_equal(rws_file_read(path, sizeof tiny, &bytes, &size, &err), RWS_OK);
+    assert_int_equal(rws__file_read(path, sizeof tiny, &bytes, &size, &err), RWS_OK);
     assert_int_equal(size, sizeof tiny);
     assert_memory_equal(bytes, tiny, sizeof tiny);
     free(bytes);
-    assert_int_equal(rws_idx_read(path, &idx, &err), RWS_OK);
+    assert_int_equal(rws__idx_read(path, &idx, &err), RWS_OK);
     assert_tiny(&idx);
-    assert_int_equal(rws_file_read(path, sizeof tiny - 1, &bytes, &size, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__file_read(path, sizeof tiny - 1, &bytes, &size, &err), RWS_BAD_INPUT);
     assert_sentence(&err, path);
     unlink(path);
     free(path);
@@ -187,11 +187,11 @@ static void cache_is_found(void **state)
         const char *const values[] = {rows[i].own, rows[i].shared, rows[i].home};
         for (int v = 0; v < 3; v++) values[v] ? setenv(names[v], values[v], 1) : unsetenv(names[v]);
         if (rows[i].want) {
-            assert_int_equal(rws_cache_folder(&found, &err), RWS_OK);
+            assert_int_equal(rws__cache_folder(&found, &err), RWS_OK);
             assert_string_equal(found, rows[i].want);
             free(found);
         } else {
-            assert_int_equal(rws_cache_folder(&found, &err), RWS_BAD_INPUT);
+            assert_int_equal(rws__cache_folder(&found, &err), RWS_BAD_INPUT);
             assert_sentence(&err, "RWS_CACHE");
         }
     }
@@ -209,13 +209,13 @@ static void mnist_is_missing(void **state)
     float     *binary;
     int        n;
     setenv("RWS_CACHE", folder, 1);
-    assert_int_equal(rws_mnist_open(RWS_TRAIN, &digits, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__mnist_open(RWS_TRAIN, &digits, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "`rws data mnist`");
     assert_null(digits.pixels);
-    assert_int_equal(rws_mnist_binary(RWS_MNIST_PART_TEST, &binary, &n, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__mnist_binary(RWS_MNIST_PART_TEST, &binary, &n, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "t10k-images-idx3-ubyte");
     assert_null(binary);
-    assert_int_equal(rws_mnist_install(folder, folder, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__mnist_install(folder, folder, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "train-images-idx3-ubyte");
     unsetenv("RWS_CACHE");
 }
@@ -225,8 +225,8 @@ static void mnist_is_missing(void **state)
 static void files_of_the_right_sizes(void **state)
 {
     (void)state;
-    char *inside = rws_file_join(folder, "mnist"), *images = rws_file_join(inside, "t10k-images-idx3-ubyte"),
-         *labels = rws_file_join(inside, "t10k-labels-idx1-ubyte");
+    char *inside = rws__file_join(folder, "mnist"), *images = rws__file_join(inside, "t10k-images-idx3-ubyte"),
+         *labels = rws__file_join(inside, "t10k-labels-idx1-ubyte");
     rws_error  err = {""};
     rws_digits digits;
     rws_idx    i = {.n_dims = 3, .dims = {10000, 28, 28}, .n_values = 7840000};
@@ -236,38 +236,38 @@ static void files_of_the_right_sizes(void **state)
     for (size_t at = 0; at < i.n_values; at++) i.values[at] = (uint8_t)(at / 784 % 256);
     l.values[9999] = 9;
     setenv("RWS_CACHE", folder, 1);
-    assert_int_equal(rws_file_make_folder(inside, &err), RWS_OK);
-    assert_int_equal(rws_idx_write(images, &i, &err), RWS_OK);
-    assert_int_equal(rws_idx_write(labels, &l, &err), RWS_OK);
-    assert_int_equal(rws_mnist_open(RWS_TEST, &digits, &err), RWS_OK);
+    assert_int_equal(rws__file_make_folder(inside, &err), RWS_OK);
+    assert_int_equal(rws__idx_write(images, &i, &err), RWS_OK);
+    assert_int_equal(rws__idx_write(labels, &l, &err), RWS_OK);
+    assert_int_equal(rws__mnist_open(RWS_TEST, &digits, &err), RWS_OK);
     assert_int_equal(digits.n, 10000);
     assert_int_equal(digits.rows * digits.cols, 784);
     assert_int_equal(digits.labels[9999], 9);
     assert_memory_equal(digits.pixels, i.values, i.n_values);
-    rws_digits_release(&digits);
+    rws__digits_release(&digits);
 
     l.values[3] = 10;
-    assert_int_equal(rws_idx_write(labels, &l, &err), RWS_OK);
-    assert_int_equal(rws_mnist_open(RWS_TEST, &digits, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__idx_write(labels, &l, &err), RWS_OK);
+    assert_int_equal(rws__mnist_open(RWS_TEST, &digits, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "label 10");
     i.dims[0] = 28, i.dims[1] = 10000;
-    assert_int_equal(rws_idx_write(images, &i, &err), RWS_OK);
-    assert_int_equal(rws_mnist_open(RWS_TEST, &digits, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__idx_write(images, &i, &err), RWS_OK);
+    assert_int_equal(rws__mnist_open(RWS_TEST, &digits, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "10000 x 28 x 28");
-    assert_int_equal(rws_mnist_open(RWS_TRAIN, &digits, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__mnist_open(RWS_TRAIN, &digits, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "`rws data mnist`");
     i.dims[0] = 10000, i.dims[1] = 28;
 
     /* as a source: the right sizes, the wrong bytes */
-    char *train_images = rws_file_join(inside, "train-images.idx3-ubyte");
+    char *train_images = rws__file_join(inside, "train-images.idx3-ubyte");
     i.dims[0] = 60000, i.n_values = 60000 * 784;
     free(i.values);
     i.values = calloc(i.n_values, 1);
-    assert_int_equal(rws_idx_write(train_images, &i, &err), RWS_OK);
-    assert_int_equal(rws_mnist_install(inside, "/nowhere", &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__idx_write(train_images, &i, &err), RWS_OK);
+    assert_int_equal(rws__mnist_install(inside, "/nowhere", &err), RWS_BAD_INPUT);
     assert_sentence(&err, "SHA-256");
     assert_sentence(&err, "train-images.idx3-ubyte");
-    assert_int_equal(rws_mnist_verify(folder, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__mnist_verify(folder, &err), RWS_BAD_INPUT);
 
     unsetenv("RWS_CACHE");
     unlink(train_images), unlink(images), unlink(labels);
@@ -283,7 +283,7 @@ static void binary_pixels(void **state)
     float     *x = malloc(N * PIXELS * sizeof *x), *again = malloc(N * PIXELS * sizeof *x);
     rws_digits d = {.n = N, .rows = SIDE, .cols = SIDE, .pixels = grey};
     for (int i = 0; i < N * PIXELS; i++) grey[i] = (uint8_t)(i / PIXELS);
-    rws_digits_binarise(&d, RWS_TRAIN, 0, N, x);
+    rws__digits_binarise(&d, RWS_TRAIN, 0, N, x);
     double z2 = 0;
     for (int i = 0; i < N; i++) {
         double       ones = 0;
@@ -300,9 +300,9 @@ static void binary_pixels(void **state)
     /* the same again, also for a part of the digits; other digits of the other split */
     d.n = 10;
     d.pixels += 100 * PIXELS;
-    rws_digits_binarise(&d, RWS_TRAIN, 100, 10, again);
+    rws__digits_binarise(&d, RWS_TRAIN, 100, 10, again);
     assert_memory_equal(again, x + 100 * PIXELS, 10 * PIXELS * sizeof *x);
-    rws_digits_binarise(&d, RWS_TEST, 100, 10, again);
+    rws__digits_binarise(&d, RWS_TEST, 100, 10, again);
     assert_memory_not_equal(again, x + 100 * PIXELS, 10 * PIXELS * sizeof *x);
     free(grey), free(x), free(again);
 }
@@ -361,7 +361,7 @@ static void draw(rws_split split, int n, int size, int max_digits, uint64_t seed
     uint8_t          pixels[N_DIGITS * SIDE * SIDE];
     const rws_digits digits = fake_digits(pixels);
     rws_error        err = {""};
-    if (rws_canvases_draw(&digits, split, n, size, max_digits, seed, NULL, NULL, out, &err) != RWS_OK)
+    if (rws__canvases_draw(&digits, split, n, size, max_digits, seed, NULL, NULL, out, &err) != RWS_OK)
         fail_msg("%s", err.text);
 }
 
@@ -385,7 +385,7 @@ static double look_at_canvases(void *context, int round, int wide)
     }
     for (int k = 0; k <= MAX; k++) expected[k] = n / (MAX + 1.0);
     for (int k = 0; k < N_DIGITS; k++) even[k] = n_single / (double)N_DIGITS;
-    rws_canvases_release(&c);
+    rws__canvases_release(&c);
     return fmin(1, 2 * fmin(counts_tail(seen, expected, MAX + 1), counts_tail(used, even, N_DIGITS)));
 }
 
@@ -414,7 +414,7 @@ static double look_at_places(void *context, int round, int wide)
         for (int l = 0; l < LEFTS; l++)
             expected[t * LEFTS + l] = total * (t == 0 || t == TOPS - 1 ? 0.5 : 1) / (TOPS - 1) *
                                       (l == 0 || l == LEFTS - 1 ? 0.5 : 1) / (LEFTS - 1);
-    rws_canvases_release(&c);
+    rws__canvases_release(&c);
     return counts_tail(seen, expected, TOPS * LEFTS);
 }
 
@@ -433,14 +433,14 @@ static void canvas_repeats(void **state)
     draw(RWS_TRAIN, N / 2, SIZE, 2, 7, &b);
     assert_memory_equal(a.pixels, b.pixels, N / 2 * SIZE * SIZE);
     assert_memory_equal(a.counts, b.counts, N / 2);
-    rws_canvases_release(&b);
+    rws__canvases_release(&b);
     draw(RWS_TRAIN, N, SIZE, 2, 8, &b);
     assert_memory_not_equal(a.pixels, b.pixels, N * SIZE * SIZE);
-    rws_canvases_release(&b);
+    rws__canvases_release(&b);
     draw(RWS_TEST, N, SIZE, 2, 7, &b);
     assert_memory_not_equal(a.pixels, b.pixels, N * SIZE * SIZE);
-    rws_canvases_release(&a);
-    rws_canvases_release(&b);
+    rws__canvases_release(&a);
+    rws__canvases_release(&b);
 }
 
 static bool stop_at_once(void *context, int done)
@@ -456,19 +456,19 @@ static void canvas_refusals(void **state)
     rws_digits   digits = fake_digits(pixels);
     rws_error    err = {""};
     rws_canvases c;
-    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 10, SIDE - 1, 1, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__canvases_draw(&digits, RWS_TRAIN, 10, SIDE - 1, 1, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "too small for digits of 7 x 7");
-    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 10, SIDE, 6, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__canvases_draw(&digits, RWS_TRAIN, 10, SIDE, 6, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "cannot be chosen from 5");
-    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 5000, SIDE, 1, 1, stop_at_once, NULL, &c, &err),
+    assert_int_equal(rws__canvases_draw(&digits, RWS_TRAIN, 5000, SIDE, 1, 1, stop_at_once, NULL, &c, &err),
                      RWS_STOPPED);
     assert_null(c.pixels);
     memset(pixels, 1, sizeof pixels); /* as large as the canvas: two never fit */
-    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 50, SIDE, 2, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__canvases_draw(&digits, RWS_TRAIN, 50, SIDE, 2, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "too small for 2 digits");
     assert_null(c.pixels);
     memset(pixels, 0, SIDE * SIDE);
-    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 50, SIDE, 1, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__canvases_draw(&digits, RWS_TRAIN, 50, SIDE, 1, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "number 0 has no ink");
 }
 
@@ -486,30 +486,30 @@ static void canvas_file(void **state)
     rws_canvases train, test, got;
     rws_error    err = {""};
     setenv("RWS_CACHE", folder, 1);
-    assert_int_equal(rws_canvases_open(NULL, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__canvases_open(NULL, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "`rws data multimnist`");
 
     char *path;
-    assert_int_equal(rws_canvases_path(&path, &err), RWS_OK);
+    assert_int_equal(rws__canvases_path(&path, &err), RWS_OK);
     draw(RWS_TRAIN, N_TRAIN, SIZE, 2, 3, &train);
     draw(RWS_TEST, N_TEST, SIZE, 2, 3, &test);
-    assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_OK);
-    assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_OK); /* replaces a file of canvases */
-    assert_int_equal(rws_canvases_open(NULL, RWS_TRAIN, &got, &err), RWS_OK);
+    assert_int_equal(rws__canvases_write(path, 3, &train, &test, &err), RWS_OK);
+    assert_int_equal(rws__canvases_write(path, 3, &train, &test, &err), RWS_OK); /* replaces a file of canvases */
+    assert_int_equal(rws__canvases_open(NULL, RWS_TRAIN, &got, &err), RWS_OK);
     assert_same_canvases(&got, &train);
-    rws_canvases_release(&got);
-    assert_int_equal(rws_canvases_open(path, RWS_TEST, &got, &err), RWS_OK);
+    rws__canvases_release(&got);
+    assert_int_equal(rws__canvases_open(path, RWS_TEST, &got, &err), RWS_OK);
     assert_same_canvases(&got, &test);
-    rws_canvases_release(&got);
+    rws__canvases_release(&got);
 
     uint8_t *bytes;
     size_t   size;
-    assert_int_equal(rws_file_read(path, 1 << 20, &bytes, &size, &err), RWS_OK);
+    assert_int_equal(rws__file_read(path, 1 << 20, &bytes, &size, &err), RWS_OK);
     assert_int_equal(size, BYTES);
     for (size_t cut = 0; cut < size; cut++) {
         uint8_t *part = malloc(cut ? cut : 1);
         memcpy(part, bytes, cut);
-        assert_int_equal(rws_canvases_parse(part, cut, "some-file", RWS_TEST, &got, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__canvases_parse(part, cut, "some-file", RWS_TEST, &got, &err), RWS_BAD_INPUT);
         assert_sentence(&err, "some-file");
         assert_sentence(&err, cut < 8 ? "not a file of canvases" : "cut short");
         assert_null(got.pixels);
@@ -519,13 +519,13 @@ static void canvas_file(void **state)
         const size_t    train_end = HEADER + N_TRAIN * (SIZE * SIZE + 1);
         const rws_split split = bit / 8 < train_end ? RWS_TRAIN : RWS_TEST;
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        assert_int_equal(rws_canvases_parse(bytes, size, "some-file", split, &got, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__canvases_parse(bytes, size, "some-file", split, &got, &err), RWS_BAD_INPUT);
         assert_sentence(&err, "some-file");
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     uint8_t *longer = calloc(size + 1, 1);
     memcpy(longer, bytes, size);
-    assert_int_equal(rws_canvases_parse(longer, size + 1, "some-file", RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__canvases_parse(longer, size + 1, "some-file", RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "continues after its end");
     free(longer);
     free(bytes);
@@ -533,19 +533,19 @@ static void canvas_file(void **state)
     /* a file of another kind is not overwritten, and an empty file is of another kind */
     for (size_t length = 0; length < 6; length += 5) {
         const rws_piece thesis = {"dear ", length};
-        assert_int_equal(rws_file_write(path, &thesis, 1, &err), RWS_OK);
-        assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__file_write(path, &thesis, 1, &err), RWS_OK);
+        assert_int_equal(rws__canvases_write(path, 3, &train, &test, &err), RWS_BAD_INPUT);
         assert_sentence(&err, "left as it is");
-        assert_int_equal(rws_canvases_open(path, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
-        assert_int_equal(rws_file_read(path, 5, &bytes, &size, &err), RWS_OK);
+        assert_int_equal(rws__canvases_open(path, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__file_read(path, 5, &bytes, &size, &err), RWS_OK);
         assert_int_equal(size, length);
         free(bytes);
     }
     unlink(path);
     free(path);
     unsetenv("RWS_CACHE");
-    rws_canvases_release(&train);
-    rws_canvases_release(&test);
+    rws__canvases_release(&train);
+    rws__canvases_release(&test);
 }
 
 static void write_fails(void **state)
@@ -553,12 +553,12 @@ static void write_fails(void **state)
     (void)state;
     const rws_piece piece = {"x", 1};
     rws_error       err = {""};
-    assert_int_equal(rws_file_write("/nowhere/file", &piece, 1, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__file_write("/nowhere/file", &piece, 1, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "/nowhere/file");
-    assert_int_equal(rws_file_write(folder, &piece, 1, &err), RWS_BAD_INPUT); /* the temporary is removed again */
+    assert_int_equal(rws__file_write(folder, &piece, 1, &err), RWS_BAD_INPUT); /* the temporary is removed again */
     assert_sentence(&err, folder);
-    char *in_file = rws_file_join("/dev/null", "folder");
-    assert_int_equal(rws_file_make_folder(in_file, &err), RWS_BAD_INPUT);
+    char *in_file = rws__file_join("/dev/null", "folder");
+    assert_int_equal(rws__file_make_folder(in_file, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "/dev/null");
     free(in_file);
 }

@@ -60,12 +60,12 @@ static rws_trainer *trainer_at(float x, const char *start)
 
 static rws_param *param(rws_trainer *t, const char *name)
 {
-    return param_of(rws_trainer_state_of(t).params, "%s", name);
+    return param_of(rws__trainer_state_of(t).params, "%s", name);
 }
 
 static void zero_guide(rws_trainer *t)
 {
-    rws_params *p = rws_trainer_state_of(t).params;
+    rws_params *p = rws__trainer_state_of(t).params;
     memset(p->value + p->first[RWS_PHI], 0, (p->first[RWS_PHI + 1] - p->first[RWS_PHI]) * sizeof(float));
     rws_trainer_changed(t);
 }
@@ -104,7 +104,7 @@ static void test_parameters(void **state)
     const int counts[] = {372, 644};
     for (int hidden = 1; hidden <= 2; hidden++) {
         rws_trainer *t = trainer(hidden == 1 ? NULL : "gmm_hidden=2");
-        rws_params  *p = rws_trainer_state_of(t).params;
+        rws_params  *p = rws__trainer_state_of(t).params;
         assert_int_equal(p->first[RWS_PHI + 1] - p->first[RWS_PHI], counts[hidden - 1]);
         assert_int_equal(p->first[RWS_THETA + 1] - p->first[RWS_THETA], 20);
         assert_int_equal(p->size, 20 + counts[hidden - 1]);
@@ -116,7 +116,7 @@ static void test_parameters(void **state)
             const bool  first = strncmp(q->name, "phi.mlp.0", 9) == 0;
             const float reach = first ? 1 : 0.25f;
             float       low = 1, high = -1;
-            for (size_t k = 0; k < rws_param_size(q); k++) {
+            for (size_t k = 0; k < rws__param_size(q); k++) {
                 low = fminf(low, q->value[k]);
                 high = fmaxf(high, q->value[k]);
             }
@@ -156,7 +156,7 @@ static void test_theta_mult(void **state)
     for (int c = 0; c < 20; c++) assert_true(param(t, "theta")->value[c] == (float)(2 * (19 - c)));
     assert_near(metric(t, "p_error"), 0.693922, 1e-6);
     assert_near(metric(t, "log_evidence"), metric(plain, "log_evidence"), 1e-6);
-    const size_t size = rws_trainer_state_of(t).params->size;
+    const size_t size = rws__trainer_state_of(t).params->size;
     float       *a = malloc(2 * size * sizeof *a), *b = a + size;
     rws_error    err;
     assert_int_equal(rws_trainer_gradient(t, RWS_TEST, 0, a, rws_trainer_size(t), &err), RWS_OK);
@@ -306,7 +306,7 @@ static void test_metrics(void **state)
     rws_config   c = {.model = "gmm", .method = "ww", .particles = 10, .seed = 3, .lr = "1e-2"};
     rws_trainer *t = trainer_from(&c, true);
     for (int round = 0; round < 3; round++) {
-        exact  m = exact_read(rws_trainer_state_of(t).params, 1);
+        exact  m = exact_read(rws__trainer_state_of(t).params, 1);
         double p = 0, q = 0, evidence = 0, truth[20], log_pi[20], log_q[20];
         exact_truth(20, truth);
         exact_log_prior(&m, log_pi);
@@ -345,7 +345,7 @@ static void test_many_particles(void **state)
             param(t, "phi.mlp.2.bias")->value[z] = -0.05f * (float)((z - 10) * (z - 10));
         }
         rws_trainer_changed(t);
-        exact  m = exact_read(rws_trainer_state_of(t).params, 1);
+        exact  m = exact_read(rws__trainer_state_of(t).params, 1);
         double log_pi[20], log_q[20], posterior[20];
         exact_log_prior(&m, log_pi);
         exact_log_guide(&m, 98, log_q);
@@ -462,7 +462,7 @@ static void test_grad_std(void **state)
         rws_trainer *t = trainer_from(&c, true);
         rws_error    err;
         steps(t, 5);
-        const rws_params *p = rws_trainer_state_of(t).params;
+        const rws_params *p = rws__trainer_state_of(t).params;
         const size_t      first = p->first[RWS_PHI], n = p->first[RWS_PHI + 1] - first;
         float            *g = malloc(10 * p->size * sizeof *g), *values = malloc(p->size * sizeof *values);
         memcpy(values, p->value, p->size * sizeof *values);
@@ -512,7 +512,7 @@ static void compare_snr(const char *setting, size_t draws)
     rws_config c = {.model = "gmm", .method = "vimco", .particles = 3, .seed = 2};
     c.set[c.n_set++] = setting;
     rws_trainer      *t = trainer_from(&c, true);
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     float            *g = malloc(draws * p->size * sizeof *g);
     rws_error         err = {""};
     for (uint64_t i = 0; i < draws; i++)
@@ -555,7 +555,7 @@ static void test_snapshots(void **state)
     rws_trainer  *t = trainer("start=near");
     rws_snapshots s = {0};
     rws_error     err = {""};
-    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    assert_int_equal(rws__trainer_snapshots(t, &s, &err), RWS_OK);
     assert_int_equal(s.n, 8 * 20);
     assert_near(shown(&s, "p", 7), 1.0 / 20, 1e-7);
     assert_near(shown(&s, "true_p", 19), 24.0 / 290, 1e-12);
@@ -565,16 +565,16 @@ static void test_snapshots(void **state)
     double total = 0;
     for (int c = 0; c < 20; c++) total += shown(&s, "q_95", c);
     assert_near(total, 1, 1e-5);
-    rws_snapshots_release(&s);
+    rws__snapshots_release(&s);
     rws_trainer_free(t);
 
     /* 10 iterations, evaluated every third: snapshots at the first, at the first past the middle, at the last */
     const rws_config c = {.model = "gmm", .method = "ww", .particles = 2, .seed = 1, .iterations = 10, .eval_every = 3};
     t = trainer_from(&c, true);
-    assert_false(rws_trainer_snapshots_due(t));
+    assert_false(rws__trainer_snapshots_due(t));
     for (int i = 1; i <= 10; i++) {
         steps(t, 1);
-        assert_int_equal(rws_trainer_snapshots_due(t), i == 1 || i == 6 || i == 10);
+        assert_int_equal(rws__trainer_snapshots_due(t), i == 1 || i == 6 || i == 10);
     }
     rws_trainer_free(t);
 }

@@ -41,7 +41,7 @@ static rws_grammar *read_grammar(const char *name)
 {
     rws_grammar *g;
     rws_error    err = {""};
-    if (rws_grammar_read(grammar_path(name), &g, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__grammar_read(grammar_path(name), &g, &err) != RWS_OK) fail_msg("%s", err.text);
     return g;
 }
 
@@ -49,7 +49,7 @@ static rws_grammar *parse_grammar(const char *text)
 {
     rws_grammar *g;
     rws_error    err = {""};
-    if (rws_grammar_parse(text, strlen(text), "test", &g, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__grammar_parse(text, strlen(text), "test", &g, &err) != RWS_OK) fail_msg("%s", err.text);
     return g;
 }
 
@@ -58,28 +58,28 @@ static int setup(void **state)
     (void)state;
     astronomers = read_grammar("astronomers.pcfg");
     assert_int_equal(astronomers->n_productions, 12);
-    rws_grammar_log_p(astronomers, astronomers_log_p);
+    rws__grammar_log_p(astronomers, astronomers_log_p);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rws_grammar_free(astronomers);
+    rws__grammar_free(astronomers);
     return 0;
 }
 
 static double log_evidence(const rws_grammar *g, const double *log_p, const int *tokens, int n)
 {
     double value;
-    assert_int_equal(rws_parse_log_p(g, log_p, tokens, n, &value, NULL), RWS_OK);
+    assert_int_equal(rws__parse_log_p(g, log_p, tokens, n, &value, NULL), RWS_OK);
     return value;
 }
 
 static double evidence(const char *text)
 {
     int       tokens[64];
-    const int n = rws_grammar_tokens(astronomers, text, tokens, 64);
+    const int n = rws__grammar_tokens(astronomers, text, tokens, 64);
     assert_true(n <= 64);
     return exp(log_evidence(astronomers, NULL, tokens, n));
 }
@@ -99,17 +99,17 @@ static void names_are_sorted_and_rules_in_order(void **state)
         assert_string_equal(g->terminals[i], words[i]);
         assert_string_equal(g->nonterminals[i], nonterminals[i]);
         assert_int_equal(g->first[i + 1] - g->first[i], sizes[i]);
-        assert_int_equal(rws_grammar_word(g, words[i], strlen(words[i])), i);
-        assert_int_equal(rws_grammar_nonterminal(g, nonterminals[i]), i);
+        assert_int_equal(rws__grammar_word(g, words[i], strlen(words[i])), i);
+        assert_int_equal(rws__grammar_nonterminal(g, nonterminals[i]), i);
         assert_true(g->given[i]);
     }
     assert_int_equal(g->start, 3);
     assert_int_equal(g->max_right, 2);
     assert_int_equal(g->max_productions, 6);
-    assert_int_equal(rws_grammar_word(g, "NP", 2), RWS_OOV);
-    assert_int_equal(rws_grammar_word(g, "star", 4), RWS_OOV);
-    assert_int_equal(rws_grammar_word(g, "starss", 6), RWS_OOV);
-    assert_int_equal(rws_grammar_nonterminal(g, ""), -1);
+    assert_int_equal(rws__grammar_word(g, "NP", 2), RWS_OOV);
+    assert_int_equal(rws__grammar_word(g, "star", 4), RWS_OOV);
+    assert_int_equal(rws__grammar_word(g, "starss", 6), RWS_OOV);
+    assert_int_equal(rws__grammar_nonterminal(g, ""), -1);
 
     const rws_production *np = g->productions;
     assert_int_equal(np[0].n_right, 2);
@@ -122,10 +122,10 @@ static void names_are_sorted_and_rules_in_order(void **state)
     }
 
     int tokens[4];
-    assert_int_equal(rws_grammar_tokens(g, "  with moons\tears\n", tokens, 4), 3);
+    assert_int_equal(rws__grammar_tokens(g, "  with moons\tears\n", tokens, 4), 3);
     assert_true(tokens[0] == 5 && tokens[1] == RWS_OOV && tokens[2] == 1);
-    assert_int_equal(rws_grammar_tokens(g, "", tokens, 4), 0);
-    assert_int_equal(rws_grammar_tokens(g, "ears ears ears ears ears", tokens, 4), 5);
+    assert_int_equal(rws__grammar_tokens(g, "", tokens, 4), 0);
+    assert_int_equal(rws__grammar_tokens(g, "ears ears ears ears ears", tokens, 4), 5);
 }
 
 static void text_in_other_forms(void **state)
@@ -144,7 +144,7 @@ static void text_in_other_forms(void **state)
     for (int i = 0; i < 9; i++) assert_string_equal(g->terminals[i], words[i]);
 
     /* A's rules from both places; probabilities divided by their sum, or equal where there are none. */
-    const int a = rws_grammar_nonterminal(g, "A"), s = rws_grammar_nonterminal(g, "S");
+    const int a = rws__grammar_nonterminal(g, "A"), s = rws__grammar_nonterminal(g, "S");
     assert_int_equal(g->first[a + 1] - g->first[a], 3);
     assert_true(near(g->productions[g->first[a]].p + 2 * g->productions[g->first[a] + 1].p, 1, 1e-15));
     assert_true(g->given[a] && !g->given[s]);
@@ -155,8 +155,8 @@ static void text_in_other_forms(void **state)
     /* Single-symbol rules: what they lead to comes first. */
     int at[4];
     for (int i = 0; i < 4; i++) at[g->unit_order[i]] = i;
-    assert_true(at[a] < at[rws_grammar_nonterminal(g, "B")]);
-    rws_grammar_free(g);
+    assert_true(at[a] < at[rws__grammar_nonterminal(g, "B")]);
+    rws__grammar_free(g);
 }
 
 static void bad_grammars_are_refused(void **state)
@@ -217,13 +217,13 @@ static void bad_grammars_are_refused(void **state)
     rws_error    err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         err.text[0] = '\0';
-        const rws_status status = rws_grammar_parse(cases[i].text, strlen(cases[i].text), "some.pcfg", &g, &err);
+        const rws_status status = rws__grammar_parse(cases[i].text, strlen(cases[i].text), "some.pcfg", &g, &err);
         if (status != RWS_BAD_INPUT || g || !strstr(err.text, cases[i].sentence) || !strstr(err.text, "\"some.pcfg\""))
             fail_msg("case %zu: status %d, \"%s\" lacks \"%s\"", i, (int)status, err.text, cases[i].sentence);
         assert_int_equal(err.text[strlen(err.text) - 1], '.');
     }
-    assert_int_equal(rws_grammar_parse("start S\nS -> a\0b", 16, "x", &g, &err), RWS_BAD_INPUT);
-    assert_int_equal(rws_grammar_parse("", 0, "x", &g, NULL), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_parse("start S\nS -> a\0b", 16, "x", &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_parse("", 0, "x", &g, NULL), RWS_BAD_INPUT);
 }
 
 static void large_grammars_are_refused(void **state)
@@ -235,28 +235,28 @@ static void large_grammars_are_refused(void **state)
     rws_error    err;
 
     memset(text, '\n', room);
-    assert_int_equal(rws_grammar_parse(text, room, "x", &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_parse(text, room, "x", &g, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "longer than 1048576 bytes"));
 
     memset(text, ' ', room);
     memcpy(text, "start S\n", 8);
-    assert_int_equal(rws_grammar_parse(text, 8 + RWS_GRAMMAR_MAX_LINE + 1, "x", &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_parse(text, 8 + RWS_GRAMMAR_MAX_LINE + 1, "x", &g, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "line 2: the line is longer than 4096 bytes"));
     memcpy(text + 8, "S -> a", 6);
-    assert_int_equal(rws_grammar_parse(text, 8 + RWS_GRAMMAR_MAX_LINE, "x", &g, &err), RWS_OK);
-    rws_grammar_free(g);
+    assert_int_equal(rws__grammar_parse(text, 8 + RWS_GRAMMAR_MAX_LINE, "x", &g, &err), RWS_OK);
+    rws__grammar_free(g);
 
     for (int n = 64; n <= 65; n++) {
         int length = sprintf(text, "start S\nS ->");
         for (int i = 0; i < n; i++) length += sprintf(text + length, " a");
-        assert_int_equal(rws_grammar_parse(text, (size_t)length, "x", &g, &err), n == 64 ? RWS_OK : RWS_BAD_INPUT);
+        assert_int_equal(rws__grammar_parse(text, (size_t)length, "x", &g, &err), n == 64 ? RWS_OK : RWS_BAD_INPUT);
         if (n == 65) assert_non_null(strstr(err.text, "has 65 symbols"));
-        rws_grammar_free(g);
+        rws__grammar_free(g);
     }
 
     int length = sprintf(text, "start N0\n");
     for (int i = 0; i < 4097; i++) length += sprintf(text + length, "N%d -> N%d a | b\n", i, (i + 1) % 4097);
-    assert_int_equal(rws_grammar_parse(text, (size_t)length, "x", &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_parse(text, (size_t)length, "x", &g, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "has 4097 non-terminals"));
 
     /* Long names are shortened in sentences, from text and from a path. */
@@ -265,7 +265,7 @@ static void large_grammars_are_refused(void **state)
     char long_name[2001];
     memset(long_name, 'p', 2000);
     long_name[2000] = '\0';
-    assert_int_equal(rws_grammar_parse(text, (size_t)length, long_name, &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_parse(text, (size_t)length, long_name, &g, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "is undefined: it has no rules"));
     free(text);
 }
@@ -275,9 +275,9 @@ static void files_that_cannot_be_read_are_refused(void **state)
     (void)state;
     rws_grammar *g;
     rws_error    err;
-    assert_int_equal(rws_grammar_read("/nowhere/at.all", &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_read("/nowhere/at.all", &g, &err), RWS_BAD_INPUT);
     assert_string_equal(err.text, "The grammar file \"/nowhere/at.all\" cannot be opened: No such file or directory.");
-    assert_int_equal(rws_grammar_read("/", &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_read("/", &g, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "cannot be read: Is a directory"));
     assert_null(g);
 }
@@ -306,9 +306,9 @@ static void damaged_files_are_refused_or_read(void **state)
             char *cut = malloc(n ? n : 1); /* exactly as long, so that a sanitizer sees a read behind the end */
             memcpy(cut, text, n);
             rws_error        err = {""};
-            const rws_status status = rws_grammar_parse(cut, n, files[f], &g, &err);
+            const rws_status status = rws__grammar_parse(cut, n, files[f], &g, &err);
             assert_true(status == RWS_OK ? g != NULL : status == RWS_BAD_INPUT && err.text[0]);
-            rws_grammar_free(g);
+            rws__grammar_free(g);
             free(cut);
         }
         for (int i = 0; i < 500; i++) {
@@ -317,9 +317,9 @@ static void damaged_files_are_refused_or_read(void **state)
             static const char likely[] = "\n|#\"->. A0";
             text[at] = i % 2 ? likely[die_below(&d, sizeof likely)] : (char)die_next(&d);
             rws_error        err = {""};
-            const rws_status status = rws_grammar_parse(text, length, files[f], &g, &err);
+            const rws_status status = rws__grammar_parse(text, length, files[f], &g, &err);
             assert_true(status == RWS_OK ? g != NULL : status == RWS_BAD_INPUT && err.text[0]);
-            rws_grammar_free(g);
+            rws__grammar_free(g);
             text[at] = was;
         }
         free(text);
@@ -357,12 +357,12 @@ static void astronomers_have_the_known_numbers(void **state)
     int        tokens[5];
     rws_parses parses;
     char       text[128];
-    rws_grammar_tokens(astronomers, "astronomers saw stars with telescopes", tokens, 5);
-    assert_int_equal(rws_parses_init(&parses, astronomers, astronomers_log_p, tokens, 5, 100, NULL), RWS_OK);
+    rws__grammar_tokens(astronomers, "astronomers saw stars with telescopes", tokens, 5);
+    assert_int_equal(rws__parses_init(&parses, astronomers, astronomers_log_p, tokens, 5, 100, NULL), RWS_OK);
     assert_int_equal(parses.n_trees, 2);
     assert_true(parses.n_all == 2);
     for (int i = 0; i < 2; i++) {
-        const size_t length = rws_tree_text(astronomers, &parses.trees[i], text, sizeof text);
+        const size_t length = rws__tree_text(astronomers, &parses.trees[i], text, sizeof text);
         assert_int_equal(length, strlen(text));
         const double log_tree = tree_log_p(&parses.trees[i], astronomers_log_p);
         if (strstr(text, "(VP (VP (V saw)")) {
@@ -375,12 +375,12 @@ static void astronomers_have_the_known_numbers(void **state)
             assert_int_equal(tree_depth(astronomers, &parses.trees[i]), 4);
             assert_true(near(exp(log_tree), 0.000504, 1e-15));
             char few[8];
-            assert_int_equal(rws_tree_text(astronomers, &parses.trees[i], few, sizeof few), length);
+            assert_int_equal(rws__tree_text(astronomers, &parses.trees[i], few, sizeof few), length);
             assert_string_equal(few, "(S (NP ");
         }
     }
 
-    rws_parses_release(&parses);
+    rws__parses_release(&parses);
 }
 
 /* All shapes up to 15 words, with the grammar's probabilities and others, and the number of trees. */
@@ -420,9 +420,10 @@ static void charts_agree_with_the_closed_form(void **state)
                     for (int i = 1; i < k; i++) D[k] += D[i] * C[k - i];
                 }
                 rws_parse_chart *c;
-                assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_COUNT, log_p, tokens, n, &c, NULL), RWS_OK);
-                assert_true(rws_parse_chart_total(c) == C[a] * D[m + 1 - a]);
-                rws_parse_chart_free(c);
+                assert_int_equal(rws__parse_chart_new(astronomers, RWS_PARSE_COUNT, log_p, tokens, n, &c, NULL),
+                                 RWS_OK);
+                assert_true(rws__parse_chart_total(c) == C[a] * D[m + 1 - a]);
+                rws__parse_chart_free(c);
             }
     }
     closed_form(0.4, 0.3, 1, 6, A, B);
@@ -434,7 +435,7 @@ static void moments_are_exact(void **state)
 {
     (void)state;
     double nodes[6], length, all = 0, entropy = 0;
-    assert_int_equal(rws_tree_moments(astronomers, astronomers_log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__tree_moments(astronomers, astronomers_log_p, nodes, &length, NULL), RWS_OK);
     assert_true(isfinite(length));
     const double known[] = {85.0 / 7, 37.0 / 7, 37.0 / 7, 1, 1, 10.0 / 7}; /* NP P PP S V VP */
     for (int a = 0; a < 6; a++) {
@@ -468,10 +469,10 @@ static void moments_are_exact(void **state)
     double log_p[12];
     memcpy(log_p, astronomers_log_p, sizeof log_p);
     log_p[0] = log(0.51);
-    assert_int_equal(rws_tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(isinf(length) && isinf(nodes[0]));
     log_p[0] = log(0.499);
-    assert_int_equal(rws_tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(isfinite(length));
 }
 
@@ -501,11 +502,11 @@ static double sample_look(void *context, int round, int wide)
     double      *length = malloc(sizeof *length * (size_t)n), *deep = malloc(sizeof *deep * (size_t)n);
     double       p;
     double       seen[6] = {0}, expected[6], n_np = 0;
-    rws_random   random = rws_random_new(rws_key_for(7, 0, RWS_KEY_TEST, 0), (uint32_t)round);
+    rws_random   random = rws__random_new(rws__key_for(7, 0, RWS_KEY_TEST, 0), (uint32_t)round);
     rws_sequence tree = {0}, sentence = {0}, again = {0};
     for (int i = 0; i < n; i++) {
         const rws_cut whole =
-            rws_tree_sample(astronomers, astronomers_log_p, (rws_caps){100000, 1000000}, &random, &tree, &sentence);
+            rws__tree_sample(astronomers, astronomers_log_p, (rws_caps){100000, 1000000}, &random, &tree, &sentence);
         assert_true(whole == RWS_TREE_WHOLE);
         length[i] = sentence.n;
         deep[i] = tree_depth(astronomers, &tree) > 10;
@@ -519,9 +520,9 @@ static double sample_look(void *context, int round, int wide)
     p = fmin(p, counts_tail(seen, expected, 6));
     free(length);
     free(deep);
-    rws_sequence_release(&tree);
-    rws_sequence_release(&sentence);
-    rws_sequence_release(&again);
+    rws__sequence_release(&tree);
+    rws__sequence_release(&sentence);
+    rws__sequence_release(&again);
     return p;
 }
 
@@ -537,18 +538,18 @@ static void samples_follow_the_grammar(void **state)
 static void caps_leave_leaves(void **state)
 {
     (void)state;
-    rws_random   random = rws_random_new(rws_key_for(8, 0, RWS_KEY_TEST, 0), 0);
+    rws_random   random = rws__random_new(rws__key_for(8, 0, RWS_KEY_TEST, 0), 0);
     rws_sequence tree = {0}, sentence = {0}, again = {0};
     double       log_p[12];
     char         text[64];
     memcpy(log_p, astronomers_log_p, sizeof log_p);
 
     /* Depth 0 is expanded with max_depth 0, its children are not. */
-    assert_int_equal(rws_tree_sample(astronomers, log_p, (rws_caps){0, 100}, &random, &tree, &sentence),
+    assert_int_equal(rws__tree_sample(astronomers, log_p, (rws_caps){0, 100}, &random, &tree, &sentence),
                      RWS_TREE_TOO_DEEP);
     assert_true(tree.n == 3 && tree.at[1] == RWS_LEAF && tree.at[2] == RWS_LEAF);
     assert_true(sentence.n == 2 && sentence.at[0] == RWS_OOV && sentence.at[1] == RWS_OOV);
-    rws_tree_text(astronomers, &tree, text, sizeof text);
+    rws__tree_text(astronomers, &tree, text, sizeof text);
     assert_string_equal(text, "(S NP VP)");
     assert_true(tree_log_p(&tree, log_p) == 0);
     assert_true(log_evidence(astronomers, NULL, sentence.at, sentence.n) == -INFINITY);
@@ -556,23 +557,23 @@ static void caps_leave_leaves(void **state)
     /* Supercritical: NP -> NP PP without end. */
     for (int i = 1; i < 6; i++) log_p[i] = -INFINITY;
     log_p[0] = 0;
-    assert_int_equal(rws_tree_sample(astronomers, log_p, (rws_caps){1 << 20, 2000}, &random, &tree, &sentence),
+    assert_int_equal(rws__tree_sample(astronomers, log_p, (rws_caps){1 << 20, 2000}, &random, &tree, &sentence),
                      RWS_TREE_TOO_LARGE);
     int n_expanded = 0;
     for (int i = 0; i < tree.n; i++) n_expanded += tree.at[i] != RWS_LEAF;
     assert_int_equal(n_expanded, 2000);
-    assert_int_equal(rws_tree_sample(astronomers, log_p, (rws_caps){20, 2000}, &random, &tree, NULL),
+    assert_int_equal(rws__tree_sample(astronomers, log_p, (rws_caps){20, 2000}, &random, &tree, NULL),
                      RWS_TREE_TOO_DEEP | RWS_TREE_TOO_LARGE);
 
     for (int i = 0; i < 300; i++) {
-        rws_tree_sample(astronomers, astronomers_log_p, (rws_caps){5, 20}, &random, &tree, &sentence);
+        rws__tree_sample(astronomers, astronomers_log_p, (rws_caps){5, 20}, &random, &tree, &sentence);
         tree_yield(astronomers, &tree, &again);
         assert_true(trees_equal(&sentence, &again));
         assert_true(tree_depth(astronomers, &tree) <= 6);
     }
-    rws_sequence_release(&tree);
-    rws_sequence_release(&sentence);
-    rws_sequence_release(&again);
+    rws__sequence_release(&tree);
+    rws__sequence_release(&sentence);
+    rws__sequence_release(&again);
 }
 
 /* Z(x) = sum over sentences y of p(y) exp(-Lev(x, y)^2), over all y of up to 5 nouns. */
@@ -582,7 +583,7 @@ static void relaxed_evidence_by_enumeration(void **state)
     const double lex[5] = {0.1, 0.18, 0.04, 0.18, 0.1};
     int          x[5], n_y = 0;
     double       A[6], B[6], Z = 0, by_distance[16] = {0};
-    rws_grammar_tokens(astronomers, "astronomers saw stars with telescopes", x, 5);
+    rws__grammar_tokens(astronomers, "astronomers saw stars with telescopes", x, 5);
     closed_form(0.4, 0.3, 1, 5, A, B);
     for (int m = 1; m <= 4; m++) {
         int n_words = 1;
@@ -673,7 +674,7 @@ static rws_grammar *random_grammar(die *d)
         length += sprintf(text + length, "\n");
     }
     rws_error err = {""};
-    if (rws_grammar_parse(text, (size_t)length, "random", &g, &err) == RWS_OK) return g;
+    if (rws__grammar_parse(text, (size_t)length, "random", &g, &err) == RWS_OK) return g;
     if (!strstr(err.text, "is already in line") && !strstr(err.text, "be reached") &&
         !strstr(err.text, "ends in words"))
         fail_msg("%s\n%s", err.text, text);
@@ -683,8 +684,8 @@ static rws_grammar *random_grammar(die *d)
 static int same_text(const rws_grammar *g, const rws_sequence *a, const rws_sequence *b)
 {
     char s[1024], t[1024];
-    rws_tree_text(g, a, s, sizeof s);
-    rws_tree_text(g, b, t, sizeof t);
+    rws__tree_text(g, a, s, sizeof s);
+    rws__tree_text(g, b, t, sizeof t);
     return strcmp(s, t) == 0;
 }
 
@@ -696,16 +697,16 @@ static void check_sentence(const rws_grammar *g, const double *log_p, const int 
 
     rws_parse_chart *sum;
     rws_parses       parses;
-    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n, &sum, NULL), RWS_OK);
-    assert_int_equal(rws_parses_init(&parses, g, log_p, x, n, 3000, NULL), RWS_OK);
-    assert_true(near(rws_parse_chart_total(sum), log(b.p), 1e-11));
+    assert_int_equal(rws__parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n, &sum, NULL), RWS_OK);
+    assert_int_equal(rws__parses_init(&parses, g, log_p, x, n, 3000, NULL), RWS_OK);
+    assert_true(near(rws__parse_chart_total(sum), log(b.p), 1e-11));
     assert_true(parses.n_all == b.n_trees);
     if (b.n_trees == 0) {
         assert_int_equal(parses.n_trees, 0);
     } else {
         double       expected[64], total = 0;
         rws_sequence sentence = {0};
-        assert_int_equal(rws_parse_chart_expected_counts(sum, expected, NULL), RWS_OK);
+        assert_int_equal(rws__parse_chart_expected_counts(sum, expected, NULL), RWS_OK);
         for (int r = 0; r < g->n_productions; r++) assert_true(near(expected[r], b.expected[r] / b.p, 1e-10));
 
         /* As many different trees as there are, each of this sentence, with probabilities that sum to 1. */
@@ -721,10 +722,10 @@ static void check_sentence(const rws_grammar *g, const double *log_p, const int 
         }
         if (b.n_trees <= 3000) assert_true(near(total, 1, 1e-10));
         *n_ambiguous += b.n_trees > 1;
-        rws_sequence_release(&sentence);
+        rws__sequence_release(&sentence);
     }
-    rws_parses_release(&parses);
-    rws_parse_chart_free(sum);
+    rws__parses_release(&parses);
+    rws__parse_chart_free(sum);
 }
 
 static void charts_agree_with_brute_force(void **state)
@@ -732,32 +733,32 @@ static void charts_agree_with_brute_force(void **state)
     (void)state;
     die          d = {3};
     int          n_grammars = 0, n_ambiguous = 0, n_chains = 0;
-    rws_random   random = rws_random_new(rws_key_for(9, 0, RWS_KEY_TEST, 0), 0);
+    rws_random   random = rws__random_new(rws__key_for(9, 0, RWS_KEY_TEST, 0), 0);
     rws_sequence tree = {0}, sentence = {0};
     while (n_grammars < 150) {
         rws_grammar *g = random_grammar(&d);
         if (!g) continue;
         double log_p[64];
-        rws_grammar_log_p(g, log_p);
+        rws__grammar_log_p(g, log_p);
         if (n_grammars % 5 == 4) log_p[die_below(&d, g->n_productions)] = -INFINITY;
         if (n_grammars % 5 == 3)
             for (int r = 0; r < g->n_productions; r++) log_p[r] += die_between(&d, -2, 1); /* not normalised */
         for (int r = 0; r < g->n_productions; r++)
             n_chains += g->productions[r].n_right == 1 && !g->productions[r].right[0].word;
         for (int i = 0; i < 5; i++) {
-            rws_tree_sample(g, log_p, (rws_caps){20, 30}, &random, &tree, &sentence);
+            rws__tree_sample(g, log_p, (rws_caps){20, 30}, &random, &tree, &sentence);
             if (sentence.n <= 6) check_sentence(g, log_p, sentence.at, sentence.n, &n_ambiguous);
             int       x[5];
             const int n = die_below(&d, 6);
             for (int k = 0; k < n; k++) x[k] = die_below(&d, g->n_terminals + 1) - (die_below(&d, 8) == 0);
             check_sentence(g, log_p, x, n, &n_ambiguous);
         }
-        rws_grammar_free(g);
+        rws__grammar_free(g);
         n_grammars++;
     }
     assert_true(n_ambiguous > 50 && n_chains > 50); /* ambiguous sentences and chains are among them */
-    rws_sequence_release(&tree);
-    rws_sequence_release(&sentence);
+    rws__sequence_release(&tree);
+    rws__sequence_release(&sentence);
 }
 
 /* d log p(x) / d log_p = expected counts, also for long sentences and for the grammars of the program. */
@@ -767,19 +768,19 @@ static void expected_counts_are_the_gradient(void **state)
     const char *files[] = {"astronomers.pcfg", "orders.pcfg", "garden.pcfg"};
     for (int f = 0; f < 3; f++) {
         rws_grammar *g = read_grammar(files[f]);
-        rws_random   random = rws_random_new(rws_key_for(10, 0, RWS_KEY_TEST, 0), (uint32_t)f);
+        rws_random   random = rws__random_new(rws__key_for(10, 0, RWS_KEY_TEST, 0), (uint32_t)f);
         rws_sequence tree = {0}, sentence = {0};
         double       log_p[128], counts[128], low, high;
         assert_true(g->n_productions <= 128);
-        rws_grammar_log_p(g, log_p);
+        rws__grammar_log_p(g, log_p);
         for (int i = 0; i < 4;) {
-            rws_tree_sample(g, log_p, (rws_caps){30, 2000}, &random, &tree, &sentence);
+            rws__tree_sample(g, log_p, (rws_caps){30, 2000}, &random, &tree, &sentence);
             if (sentence.n < 4 || sentence.n > 14) continue;
             i++;
             rws_parse_chart *c;
-            assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, sentence.at, sentence.n, &c, NULL), RWS_OK);
-            assert_int_equal(rws_parse_chart_expected_counts(c, counts, NULL), RWS_OK);
-            rws_parse_chart_free(c);
+            assert_int_equal(rws__parse_chart_new(g, RWS_PARSE_SUM, log_p, sentence.at, sentence.n, &c, NULL), RWS_OK);
+            assert_int_equal(rws__parse_chart_expected_counts(c, counts, NULL), RWS_OK);
+            rws__parse_chart_free(c);
             for (int r = 0; r < g->n_productions; r++) {
                 const double keep = log_p[r], h = 1e-4;
                 if (counts[r] == 0 && r % 8) continue; /* only some of the rules that are not used */
@@ -791,9 +792,9 @@ static void expected_counts_are_the_gradient(void **state)
                 assert_true(near((high - low) / (2 * h), counts[r], 1e-7));
             }
         }
-        rws_sequence_release(&tree);
-        rws_sequence_release(&sentence);
-        rws_grammar_free(g);
+        rws__sequence_release(&tree);
+        rws__sequence_release(&sentence);
+        rws__grammar_free(g);
     }
 }
 
@@ -806,31 +807,31 @@ static void long_sentences_do_not_underflow(void **state)
     int              x[n] = {0};
     double           counts[2];
     rws_parse_chart *c;
-    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, NULL, x, n, &c, NULL), RWS_OK);
-    assert_true(near(rws_parse_chart_total(c), (n - 1) * log(0.000001) + log(0.999999), 1e-9));
-    assert_int_equal(rws_parse_chart_expected_counts(c, counts, NULL), RWS_OK);
+    assert_int_equal(rws__parse_chart_new(g, RWS_PARSE_SUM, NULL, x, n, &c, NULL), RWS_OK);
+    assert_true(near(rws__parse_chart_total(c), (n - 1) * log(0.000001) + log(0.999999), 1e-9));
+    assert_int_equal(rws__parse_chart_expected_counts(c, counts, NULL), RWS_OK);
     assert_true(near(counts[0], n - 1, 1e-9) && near(counts[1], 1, 1e-9));
-    rws_parse_chart_free(c);
-    rws_grammar_free(g);
+    rws__parse_chart_free(c);
+    rws__grammar_free(g);
 
     /* S -> S S | a has the Catalan number 29 of trees over 30 words, which a double holds exactly. */
     g = parse_grammar("start S\nS -> S S 0.3 | a 0.7\n");
-    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_COUNT, NULL, x, 30, &c, NULL), RWS_OK);
-    assert_true(rws_parse_chart_total(c) == 1002242216651368.0);
-    rws_parse_chart_free(c);
+    assert_int_equal(rws__parse_chart_new(g, RWS_PARSE_COUNT, NULL, x, 30, &c, NULL), RWS_OK);
+    assert_true(rws__parse_chart_total(c) == 1002242216651368.0);
+    rws__parse_chart_free(c);
 
     rws_parses parses;
-    assert_int_equal(rws_parses_init(&parses, g, NULL, x, 30, 5, NULL), RWS_OK);
+    assert_int_equal(rws__parses_init(&parses, g, NULL, x, 30, 5, NULL), RWS_OK);
     assert_true(parses.n_trees == 5 && parses.n_all == 1002242216651368.0);
     rws_sequence sentence = {0};
     tree_yield(g, &parses.trees[4], &sentence);
     assert_true(sentence.n == 30 && parses.trees[4].n == 59 && !trees_equal(&parses.trees[3], &parses.trees[4]));
-    rws_parses_release(&parses);
-    assert_int_equal(rws_parses_init(&parses, g, NULL, x, 60, 5, NULL), RWS_OK);
+    rws__parses_release(&parses);
+    assert_int_equal(rws__parses_init(&parses, g, NULL, x, 60, 5, NULL), RWS_OK);
     assert_true(parses.n_trees == 0 && parses.n_all > 0x1p53);
-    rws_parses_release(&parses);
-    rws_sequence_release(&sentence);
-    rws_grammar_free(g);
+    rws__parses_release(&parses);
+    rws__sequence_release(&sentence);
+    rws__grammar_free(g);
 }
 
 static void broken_numbers_are_refused(void **state)
@@ -843,13 +844,13 @@ static void broken_numbers_are_refused(void **state)
     rws_error        err;
     memcpy(log_p, astronomers_log_p, sizeof log_p);
     log_p[3] = NAN;
-    assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_SUM, log_p, x, 3, &c, &err), RWS_BROKEN);
+    assert_int_equal(rws__parse_chart_new(astronomers, RWS_PARSE_SUM, log_p, x, 3, &c, &err), RWS_BROKEN);
     assert_non_null(strstr(err.text, "a rule for NP, is nan"));
     assert_null(c);
     log_p[3] = INFINITY;
-    assert_int_equal(rws_parses_init(&parses, astronomers, log_p, x, 3, 10, &err), RWS_BROKEN);
-    rws_parses_release(&parses);
-    assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_SUM, NULL, x, 100000, &c, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__parses_init(&parses, astronomers, log_p, x, 3, 10, &err), RWS_BROKEN);
+    rws__parses_release(&parses);
+    assert_int_equal(rws__parse_chart_new(astronomers, RWS_PARSE_SUM, NULL, x, 100000, &c, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "A sentence of 100000 words needs"));
     free(x);
 }
@@ -860,24 +861,24 @@ static void grammars_of_the_program(void **state)
     (void)state;
     rws_grammar *g = read_grammar("orders.pcfg");
     double       log_p[128], nodes[32], length;
-    rws_grammar_log_p(g, log_p);
-    assert_int_equal(rws_tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
+    rws__grammar_log_p(g, log_p);
+    assert_int_equal(rws__tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(length < 15);
-    rws_grammar_free(g);
+    rws__grammar_free(g);
 
     g = read_grammar("garden.pcfg");
-    rws_grammar_log_p(g, log_p);
+    rws__grammar_log_p(g, log_p);
     assert_true(g->n_nonterminals >= 8 && g->n_terminals >= 30);
-    assert_int_equal(rws_tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(length < 30);
 
     int        x[16];
     rws_parses parses;
-    const int  n = rws_grammar_tokens(g, "anna sees the cat near the tree with a ladder and sings", x, 16);
-    assert_int_equal(rws_parses_init(&parses, g, log_p, x, n, 100, NULL), RWS_OK);
+    const int  n = rws__grammar_tokens(g, "anna sees the cat near the tree with a ladder and sings", x, 16);
+    assert_int_equal(rws__parses_init(&parses, g, log_p, x, n, 100, NULL), RWS_OK);
     assert_true(parses.n_trees > 1);
-    rws_parses_release(&parses);
-    rws_grammar_free(g);
+    rws__parses_release(&parses);
+    rws__grammar_free(g);
 }
 
 /* ---------------------------------------------------------------------------------------------------- edit distance */

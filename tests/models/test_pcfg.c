@@ -35,15 +35,15 @@ static void the_truncated_share_is_measured(void **unused)
 
     t = trainer("ww", c, few);
     world *w = world_new(few);
-    memcpy(w->setup.params.value, rws_trainer_state_of(t).params->value, w->setup.params.size * sizeof(float));
-    rws_params_transpose(&w->setup.params, ~0u, w->setup.params.value, w->setup.params.transposed);
+    memcpy(w->setup.params.value, rws__trainer_state_of(t).params->value, w->setup.params.size * sizeof(float));
+    rws__params_transpose(&w->setup.params, ~0u, w->setup.params.value, w->setup.params.transposed);
     float            *x = data(w, 5);
     const rws_scores *s = pass(w, x, (how){.B = 5, .K = 2000});
     double            share = 0;
     for (int i = 0; i < s->n; i++) {
         rws_sequence tree = tree_of(w, i);
         share += has_leaf(&tree) ? s->count[i] / 10000.0 : 0;
-        rws_sequence_release(&tree);
+        rws__sequence_release(&tree);
     }
     assert_true(share > 0.05 && share < 0.95);
     assert_true(
@@ -64,10 +64,10 @@ static void errors_are_what_they_say(void **unused)
 
     t = trainer("ws", (rws_config){.n_test = 2}, other);
     world *w = world_new(truth);
-    memcpy(w->setup.params.value, rws_trainer_state_of(t).params->value, w->setup.params.size * sizeof(float));
+    memcpy(w->setup.params.value, rws__trainer_state_of(t).params->value, w->setup.params.size * sizeof(float));
     double learned[12], true_p[12], kl = 0;
     log_theta(w, learned);
-    rws_grammar_log_p(w->g, true_p);
+    rws__grammar_log_p(w->g, true_p);
     for (int i = 0; i < 12; i++) kl += exp(true_p[i]) * (true_p[i] - learned[i]) / 6;
     assert_true(near(metric(t, "p_error"), kl, 1e-5));
 
@@ -76,7 +76,7 @@ static void errors_are_what_they_say(void **unused)
     rws_params  *p = &dreamer->setup.params;
     const size_t phi = p->first[RWS_PHI];
     memcpy(p->value + phi, w->setup.params.value + phi, (p->first[RWS_PHI + 1] - phi) * sizeof(float));
-    rws_params_transpose(p, ~0u, p->value, p->transposed);
+    rws__params_transpose(p, ~0u, p->value, p->transposed);
     const rws_scores *s = pass(dreamer, NULL, (how){.B = 1, .K = 2000, .mode = RWS_SLEEP});
     double           *each = malloc(2000 * sizeof *each), mean = 0, square = 0;
     int               n = 0;
@@ -115,7 +115,7 @@ static void sentences_come_from_a_file(void **unused)
         for (int k = 0; k <= i; k++) strcat(text, k < i ? "stars " : "stars\n");
     const char *set = set_file("data", text);
     world      *w = world_new((const char *const[]){set, NULL});
-    rws_random  random = rws_random_new(rws_key_for(2, 0, RWS_KEY_DATA, 0), 0);
+    rws_random  random = rws__random_new(rws__key_for(2, 0, RWS_KEY_DATA, 0), 0);
     float *x = malloc(1000 * (size_t)w->dim * sizeof *x), number[1000], *const fields[] = {x, number};
     rws_error err = {""};
     int       seen[21] = {0};
@@ -152,7 +152,7 @@ static void a_grammar_without_probabilities_learns(void **unused)
     rws_error         err = {""};
     steps(t, 1);
     assert_true(isnan(metric(t, "p_error")) && isnan(metric(t, "q_error")));
-    const float *theta = param_of(rws_trainer_state_of(t).params, "theta.S")->value;
+    const float *theta = param_of(rws__trainer_state_of(t).params, "theta.S")->value;
     double       p[3], total = 0;
     for (int i = 0; i < 3; i++) total += p[i] = exp((double)theta[i]);
     for (int i = 0; i < 3; i++) p[i] /= total;
@@ -212,7 +212,7 @@ static void em_counts_rules(void **unused)
     } want[] = {{"Order", 2, {3, 2}}, {"Act", 4, {3, 0, 1, 1}}, {"Thing", 2, {2, 2}},
                 {"Place", 2, {1, 0}}, {"Object", 3, {1, 1, 2}}, {"Colour", 3, {1, 0, 1}}};
     for (int k = 0; k < COUNT(want); k++) {
-        const float *theta = param_of(rws_trainer_state_of(t).params, "theta.%s", want[k].nonterminal)->value;
+        const float *theta = param_of(rws__trainer_state_of(t).params, "theta.%s", want[k].nonterminal)->value;
         double       all = 0;
         for (int i = 0; i < want[k].n; i++) all += want[k].counts[i];
         for (int i = 0; i < want[k].n; i++) assert_true(near(exp((double)theta[i]), want[k].counts[i] / all, 1e-6));
@@ -240,7 +240,7 @@ static void snapshots_show_rules_and_trees(void **unused)
     rws_error     err = {""};
     double        total = 0, before = 1;
     int           n_rules = 0, n_trees = 0;
-    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    assert_int_equal(rws__trainer_snapshots(t, &s, &err), RWS_OK);
     for (int i = 0; i < s.n; i++) {
         const rws_shown *x = &s.list[i];
         if (strcmp(x->snapshot, "np") == 0) {
@@ -254,13 +254,13 @@ static void snapshots_show_rules_and_trees(void **unused)
         }
     }
     assert_true(n_rules == 6 && n_trees == 5 && near(total, 1, 1e-6));
-    rws_snapshots_release(&s);
+    rws__snapshots_release(&s);
     rws_trainer_free(t);
 
     t = trainer("ws", (rws_config){.n_test = 2}, orders);
-    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    assert_int_equal(rws__trainer_snapshots(t, &s, &err), RWS_OK);
     for (int i = 0; i < s.n; i++) assert_true(strcmp(s.list[i].snapshot, "trees") != 0);
-    rws_snapshots_release(&s);
+    rws__snapshots_release(&s);
     rws_trainer_free(t);
 }
 
@@ -274,7 +274,7 @@ static void threads_change_nothing(void **unused)
             t[i] = trainer(methods[m], (rws_config){.threads = i + 1, .shards = 2, .batch = 4, .particles = 5}, none);
             steps(t[i], 10);
         }
-        const rws_params *a = rws_trainer_state_of(t[0]).params, *b = rws_trainer_state_of(t[1]).params;
+        const rws_params *a = rws__trainer_state_of(t[0]).params, *b = rws__trainer_state_of(t[1]).params;
         assert_memory_equal(a->value, b->value, a->size * sizeof(float));
         for (int i = 0; i < 2; i++) rws_trainer_free(t[i]);
     }
@@ -287,13 +287,13 @@ static void nothing_is_allocated_once_warm(void **unused)
     const char *const methods[] = {"ws", "ww", "vimco"}, *const none[] = {NULL};
     for (int m = 0; m < COUNT(methods); m++) {
         rws_trainer *t = trainer(methods[m], (rws_config){.particles = 5}, none);
-        float       *g = malloc(rws_trainer_state_of(t).params->size * sizeof *g);
+        float       *g = malloc(rws__trainer_state_of(t).params->size * sizeof *g);
         uint64_t     before = 0;
         for (uint64_t i = 0; i < 100; i++) {
-            if (i == 10) before = rws_trainer_allocations(t);
+            if (i == 10) before = rws__trainer_allocations(t);
             gradient_of(t, i % 10, g);
         }
-        assert_int_equal(rws_trainer_allocations(t), before);
+        assert_int_equal(rws__trainer_allocations(t), before);
         free(g);
         rws_trainer_free(t);
     }

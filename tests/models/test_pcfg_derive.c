@@ -118,7 +118,7 @@ static double log_q_of(const world *w, const float *x, const rws_sequence *tree)
     const rws_param *core = param_of(&w->setup.params, "phi.core.weight_ih");
     walk             k = {.w = w, .tree = tree, .rule = -1};
     double           zeros[HIDDEN] = {0}, word[w->g->n_terminals];
-    k.sequential = strcmp(rws_setup_given(&w->setup, "pcfg_core"), "sequential") == 0;
+    k.sequential = strcmp(rws__setup_given(&w->setup, "pcfg_core"), "sequential") == 0;
     k.n_addresses = core->cols - HIDDEN - w->g->max_productions;
     for (int i = 0; i < (int)x[0]; i++) {
         for (int j = 0; j < w->g->n_terminals; j++) word[j] = j == (int)x[1 + i];
@@ -139,8 +139,8 @@ static double log_p_of(const world *w, const float *x, const rws_sequence *tree)
     tree_yield(w->g, tree, &made);
     for (int i = 0; i < (int)x[0]; i++) words[i] = (int)x[1 + i];
     const double d = rws_edit_distance(words, (int)x[0], made.at, made.n, row);
-    rws_sequence_release(&made);
-    if (strcmp(rws_setup_given(&w->setup, "likelihood"), "hard") == 0)
+    rws__sequence_release(&made);
+    if (strcmp(rws__setup_given(&w->setup, "likelihood"), "hard") == 0)
         return d == 0 ? tree_log_p(tree, log_p) : -INFINITY;
     return tree_log_p(tree, log_p) - d * d;
 }
@@ -159,7 +159,7 @@ static int check_rows(world *w, const float *x, how h)
             assert_true(near(s->log_q[i], q, 1e-4 * (1 + fabs(q))));
             assert_true(near(s->log_p[i], p, 1e-4 * (1 + fabs(p))));
             n_nodes += tree.n;
-            rws_sequence_release(&tree);
+            rws__sequence_release(&tree);
         }
     h.mode = RWS_SLEEP;
     s = pass(w, NULL, h);
@@ -171,8 +171,8 @@ static int check_rows(world *w, const float *x, how h)
         assert_true(near(s->log_q[i], q, 1e-4 * (1 + fabs(q))));
         n_nodes += tree.n;
         free(dream);
-        rws_sequence_release(&words);
-        rws_sequence_release(&tree);
+        rws__sequence_release(&words);
+        rws__sequence_release(&tree);
     }
     return n_nodes;
 }
@@ -222,7 +222,7 @@ static particle *particles(world *w, const rws_scores *s, int *n)
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
             for (uint32_t k = 0; k < s->count[i]; k++)
                 list[(*n)++] =
-                    (particle){strdup(rws_engine_report_text(w->engine, (int)i, "tree", 0)), s->log_p[i], s->log_q[i]};
+                    (particle){strdup(rws__engine_report_text(w->engine, (int)i, "tree", 0)), s->log_p[i], s->log_q[i]};
         assert_int_equal(*n, (d + 1) * s->K);
         qsort(list + d * s->K, (size_t)s->K, sizeof *list, by_tree);
     }
@@ -257,15 +257,15 @@ static void compare_gradients(const char *method, const char *const *set, float 
     for (int scalar = 0; scalar < 2; scalar++) {
         c.scalar = scalar;
         t[scalar] = trainer(method, c, set);
-        favour(rws_trainer_state_of(t[scalar]).params, "NP", theta, phi);
+        favour(rws__trainer_state_of(t[scalar]).params, "NP", theta, phi);
     }
-    const size_t n = rws_trainer_state_of(t[0]).params->size;
+    const size_t n = rws__trainer_state_of(t[0]).params->size;
     float       *g[2] = {malloc(n * sizeof **g), malloc(n * sizeof **g)};
     for (uint64_t draw = 0; draw < 2; draw++) {
         for (int scalar = 0; scalar < 2; scalar++) gradient_of(t[scalar], draw, g[scalar]);
         assert_close(g[1], g[0], n, 1e-4, method);
     }
-    const rws_engine_stats batched = rws_trainer_take_stats(t[0]), scalar = rws_trainer_take_stats(t[1]);
+    const rws_engine_stats batched = rws__trainer_take_stats(t[0]), scalar = rws__trainer_take_stats(t[1]);
     assert_true(batched.calls < scalar.calls / 4); /* merging works */
     assert_true(batched.rows < scalar.rows);       /* and so does sharing */
     for (int i = 0; i < 2; i++) free(g[i]), rws_trainer_free(t[i]);
@@ -321,10 +321,10 @@ static world *practised(const char *likelihood)
     c.set[c.n_set++] = "rules=grammar";
     rws_trainer *t = trainer_for(&c, &model);
     steps(t, 100);
-    const rws_params *from = rws_trainer_state_of(t).params, *to = &w->setup.params;
+    const rws_params *from = rws__trainer_state_of(t).params, *to = &w->setup.params;
     memcpy(to->value + to->first[RWS_PHI], from->value + from->first[RWS_PHI],
            (to->first[RWS_PHI + 1] - to->first[RWS_PHI]) * sizeof(float));
-    rws_params_transpose(to, ~0u, to->value, to->transposed);
+    rws__params_transpose(to, ~0u, to->value, to->transposed);
     rws_trainer_free(t);
     return w;
 }
@@ -360,7 +360,7 @@ static void weigh_sentence(world *w, int round, int wide, const char *begins, do
         const rws_scores *s = pass(w, x, (how){.B = 1, .K = PER_PASS, .draw = (uint32_t)(1000 * round + p)});
         for (int i = 0; i < s->n; i++) {
             const double v = exp(s->log_p[i] - s->log_q[i]);
-            const char  *tree = rws_engine_report_text(w->engine, i, "tree", 0);
+            const char  *tree = rws__engine_report_text(w->engine, i, "tree", 0);
             for (uint32_t k = 0; k < s->count[i]; k++) weight[n++] = v;
             all += s->count[i] * v;
             if (strncmp(tree, begins, strlen(begins)) == 0) with += s->count[i] * v;
@@ -425,7 +425,7 @@ static void the_gradient_of_theta_counts_rules(void **unused)
     rws_tally      tally = {0};
     double         log_p[N], want[N];
     memset(want, 0, sizeof want);
-    rws_weigh(s, 1.0 / 3, &tally);
+    rws__weigh(s, 1.0 / 3, &tally);
     log_theta(w, log_p);
     for (int i = 0; i < s->n; i++) {
         rws_sequence tree = tree_of(w, i);
@@ -435,9 +435,9 @@ static void the_gradient_of_theta_counts_rules(void **unused)
             want[tree.at[k]] += s->w[i] / 3;
             for (int r = w->g->first[a]; r < w->g->first[a + 1]; r++) want[r] -= s->w[i] / 3 * exp(log_p[r]);
         }
-        rws_sequence_release(&tree);
+        rws__sequence_release(&tree);
     }
-    rws_engine_backward(w->engine, groups, gradient, NULL);
+    rws__engine_backward(w->engine, groups, gradient, NULL);
     for (int a = 0; a < w->g->n_nonterminals; a++) {
         const rws_param *p = param_of(&w->setup.params, "theta.%s", w->g->nonterminals[a]);
         for (int i = 0; i < p->cols; i++)
@@ -461,15 +461,15 @@ static void the_gradient_of_theta_approaches_the_exact_one(void **unused)
     for (uint32_t p = 0; p < PASSES; p++) {
         rws_tally   tally = {0};
         rws_scores *s = pass(w, x, (how){.B = 1, .K = PER_PASS, .draw = 500 + p, .groups = groups});
-        rws_weigh(s, 1.0 / PASSES, &tally);
+        rws__weigh(s, 1.0 / PASSES, &tally);
         assert_int_equal(tally.impossible, 0);
-        rws_engine_backward(w->engine, groups, gradient, NULL);
+        rws__engine_backward(w->engine, groups, gradient, NULL);
     }
     log_theta(w, log_p);
-    const int n = rws_grammar_tokens(w->g, sentence_text, tokens, 8);
-    assert_int_equal(rws_parse_chart_new(w->g, RWS_PARSE_SUM, log_p, tokens, n, &chart, NULL), RWS_OK);
-    assert_int_equal(rws_parse_chart_expected_counts(chart, counts, NULL), RWS_OK);
-    rws_parse_chart_free(chart);
+    const int n = rws__grammar_tokens(w->g, sentence_text, tokens, 8);
+    assert_int_equal(rws__parse_chart_new(w->g, RWS_PARSE_SUM, log_p, tokens, n, &chart, NULL), RWS_OK);
+    assert_int_equal(rws__parse_chart_expected_counts(chart, counts, NULL), RWS_OK);
+    rws__parse_chart_free(chart);
     for (int a = 0; a < w->g->n_nonterminals; a++) {
         const rws_param *p = param_of(&w->setup.params, "theta.%s", w->g->nonterminals[a]);
         double           visits = 0;
@@ -543,10 +543,10 @@ static void caps_leave_leaves(void **unused)
                 for (int i = 0; i < s->n; i++) {
                     rws_sequence tree = tree_of(w, i);
                     check_caps(w->g, &tree, caps[c].depth, caps[c].nodes, sequential);
-                    const float *cut = rws_engine_report(w->engine, i, "truncated", 0, NULL);
+                    const float *cut = rws__engine_report(w->engine, i, "truncated", 0, NULL);
                     assert_true(*cut == has_leaf(&tree));
                     n_cut += *cut > 0;
-                    rws_sequence_release(&tree);
+                    rws__sequence_release(&tree);
                 }
             }
             assert_true(n_cut > 0);
@@ -567,7 +567,7 @@ static void deep_trees_fit(void **unused)
     rws_sequence tree = tree_of(w, 0);
     check_caps(w->g, &tree, 10000, 3000, true);
     assert_true(tree_depth(w->g, &tree) == 3000);
-    rws_sequence_release(&tree);
+    rws__sequence_release(&tree);
     world_free(w);
 }
 

@@ -40,8 +40,8 @@ static rws_config config_for(const char *method, int K, int batch)
 /* Sets random weights of order 1, so that layers depend on each other and the guide is not the posterior. */
 static void scatter(rws_trainer *t)
 {
-    rws_params *p = rws_trainer_state_of(t).params;
-    rws_random  g = rws_random_new(rws_key_for(99, 0, RWS_KEY_DATA, 0), 0);
+    rws_params *p = rws__trainer_state_of(t).params;
+    rws_random  g = rws__random_new(rws__key_for(99, 0, RWS_KEY_DATA, 0), 0);
     for (size_t k = 0; k < p->size; k++) p->value[k] = (float)(0.6 * rws_random_normal(&g));
     rws_trainer_changed(t);
 }
@@ -87,7 +87,7 @@ static size_t place(const rws_params *p, const char *group, const char *what, co
 static twin twin_of(rws_trainer *t)
 {
     static const char *const layer[] = {"x", "h1", "h2", "h3"};
-    const rws_params        *p = rws_trainer_state_of(t).params;
+    const rws_params        *p = rws__trainer_state_of(t).params;
     twin                     m = {.n = p->size, .value = malloc(p->size * sizeof(double))};
     memcpy(m.first, p->first, sizeof m.first);
     for (size_t k = 0; k < p->size; k++) m.value[k] = (double)p->value[k];
@@ -450,7 +450,7 @@ static void test_expectation(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT(table); i++)
-        for (int K = rws_estimator_find(table[i].method)->min_particles; K <= 2 && applies(&table[i]); K++) {
+        for (int K = rws__estimator_find(table[i].method)->min_particles; K <= 2 && applies(&table[i]); K++) {
             rws_config c = config_for(table[i].method, K, 200 * IMAGES);
             if (table[i].set) c.set[c.n_set++] = table[i].set;
             rws_trainer *t = trainer(&c);
@@ -512,7 +512,7 @@ static void test_passes(void **state)
         rws_config scalar = c;
         scalar.scalar = true;
         rws_trainer *t[] = {trainer(&c), trainer(&scalar), trainer_at_once(&c, 12), trainer_at_once(&c, 1)};
-        const size_t size = rws_trainer_state_of(t[0]).params->size;
+        const size_t size = rws__trainer_state_of(t[0]).params->size;
         float       *g = malloc(2 * size * sizeof *g);
         gradient_of(t[0], 3, g);
         for (int k = 1; k < COUNT(t); k++) {
@@ -539,7 +539,7 @@ static void test_threads(void **state)
             c.n_test = 100;
             c.eval_particles = 50;
             rws_trainer      *t = trainer_at_once(&c, 12);
-            const rws_params *p = rws_trainer_state_of(t).params;
+            const rws_params *p = rws__trainer_state_of(t).params;
             rws_measures      m;
             steps(t, 20);
             evaluate(t, &m);
@@ -595,16 +595,16 @@ static void test_work(void **state)
     rws_error    err = {""};
     c.set[c.n_set++] = "data=noise";
     assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_OK);
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     assert_int_equal(p->first[RWS_PHI], 238184);
     assert_int_equal(p->size - p->first[RWS_PHI], 237400);
     const uint64_t forward = 2ull * (PER_PARTICLE * B * K + PER_IMAGE * B);
     rws_measures   m;
-    rws_trainer_take_stats(t);
+    rws__trainer_take_stats(t);
     evaluate(t, &m);
-    assert_int_equal(rws_trainer_take_stats(t).flops, forward);
+    assert_int_equal(rws__trainer_take_stats(t).flops, forward);
     steps(t, 1);
-    const uint64_t step = rws_trainer_take_stats(t).flops;
+    const uint64_t step = rws__trainer_take_stats(t).flops;
     assert_true(step > forward && step <= 2 * forward);
     rws_trainer_free(t);
 }
@@ -648,7 +648,7 @@ static void test_centring(void **state)
     mean.set[mean.n_set++] = "sbn_center=mean";
     half.eval_particles = mean.eval_particles = 500;
     rws_trainer *t[] = {trainer(&half), trainer(&mean)};
-    rws_params  *p = rws_trainer_state_of(t[1]).params;
+    rws_params  *p = rws__trainer_state_of(t[1]).params;
     const size_t weight = place(p, "phi", "h1", "weight"), bias = place(p, "phi", "h1", "bias");
     rws_measures m[2];
     for (int o = 0; o < UNITS; o++)

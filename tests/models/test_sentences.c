@@ -14,15 +14,15 @@ static rws_grammar *astronomers, *orders;
 static int setup(void **state)
 {
     (void)state;
-    return rws_grammar_find("astronomers", &astronomers, NULL) != RWS_OK ||
-           rws_grammar_find("orders", &orders, NULL) != RWS_OK;
+    return rws__grammar_find("astronomers", &astronomers, NULL) != RWS_OK ||
+           rws__grammar_find("orders", &orders, NULL) != RWS_OK;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rws_grammar_free(astronomers);
-    rws_grammar_free(orders);
+    rws__grammar_free(astronomers);
+    rws__grammar_free(orders);
     return 0;
 }
 
@@ -33,7 +33,8 @@ static rws_status parse(const char *text, size_t length, rws_unknown unknown, in
     char *copy = malloc(length ? length : 1);
     assert_non_null(copy);
     memcpy(copy, text, length);
-    const rws_status status = rws_sentences_parse(astronomers, copy, length, "some-file", unknown, max_words, out, err);
+    const rws_status status =
+        rws__sentences_parse(astronomers, copy, length, "some-file", unknown, max_words, out, err);
     free(copy);
     return status;
 }
@@ -50,7 +51,7 @@ static void lines_become_tokens(void **state)
     assert_int_equal(s.n_skipped, 0);
     assert_memory_equal(s.start, start, sizeof start);
     assert_memory_equal(s.tokens, tokens, sizeof tokens);
-    rws_sentences_release(&s);
+    rws__sentences_release(&s);
     assert_int_equal(s.n, 0);
 }
 
@@ -68,7 +69,7 @@ static void unknown_words_are_named_or_skipped(void **state)
     assert_int_equal(s.n_skipped, 2);
     assert_int_equal(s.start[2], 4);
     assert_int_equal(s.tokens[3], 1);
-    rws_sentences_release(&s);
+    rws__sentences_release(&s);
 }
 
 static void bad_files_are_refused(void **state)
@@ -98,7 +99,7 @@ static void bad_files_are_refused(void **state)
     assert_int_equal(parse("moons\n", 6, RWS_UNKNOWN_SKIP, 2, &s, &err), RWS_BAD_INPUT);
     assert_string_equal(err.text,
                         "\"some-file\" has no sentences except some with words that the grammar does not have.");
-    assert_int_equal(rws_sentences_read(astronomers, "/nowhere/sentences", RWS_UNKNOWN_SKIP, 2, &s, &err),
+    assert_int_equal(rws__sentences_read(astronomers, "/nowhere/sentences", RWS_UNKNOWN_SKIP, 2, &s, &err),
                      RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "/nowhere/sentences"));
 }
@@ -108,7 +109,7 @@ static void typed_sentences_are_read(void **state)
     (void)state;
     int       tokens[4], n;
     rws_error err = {""};
-    assert_int_equal(rws_sentences_type(astronomers, " stars saw ears ", 4, tokens, &n, &err), RWS_OK);
+    assert_int_equal(rws__sentences_type(astronomers, " stars saw ears ", 4, tokens, &n, &err), RWS_OK);
     assert_true(n == 3 && tokens[0] == 3 && tokens[1] == 2 && tokens[2] == 1);
     static const struct {
         const char *text, *sentence;
@@ -121,11 +122,11 @@ static void typed_sentences_are_read(void **state)
     rws_error long_word = {""}; /* 1 + 2 n bytes: 60 and 80 bytes would end within a letter */
     char      text[301] = "x", *end = text + 1, want[400];
     while (end < text + sizeof text - 2) end = stpcpy(end, "\u00e9");
-    assert_int_equal(rws_sentences_type(astronomers, text, 4, tokens, &n, &long_word), RWS_BAD_INPUT);
+    assert_int_equal(rws__sentences_type(astronomers, text, 4, tokens, &n, &long_word), RWS_BAD_INPUT);
     snprintf(want, sizeof want, "\"%.59s ...\": the grammar has no word \"%.79s\".", text, text);
     assert_string_equal(long_word.text, want);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        assert_int_equal(rws_sentences_type(astronomers, list[i].text, 4, tokens, &n, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__sentences_type(astronomers, list[i].text, 4, tokens, &n, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, list[i].sentence);
     }
 }
@@ -135,19 +136,19 @@ static void check_corpus(const char *train, const char *test, int n_train, int n
 {
     rws_corpus c;
     rws_error  err = {""};
-    if (rws_corpus_read(astronomers, train, test, RWS_UNKNOWN_REFUSE, 100, &c, &err) != RWS_OK)
+    if (rws__corpus_read(astronomers, train, test, RWS_UNKNOWN_REFUSE, 100, &c, &err) != RWS_OK)
         fail_msg("%s", err.text);
     assert_int_equal(c.n[RWS_TRAIN], n_train);
     assert_int_equal(c.n[RWS_TEST], n_test);
     for (int split = 0; split < 2; split++)
         for (int i = 0, n_words; i < c.n[split]; i++) {
-            const int *words = rws_corpus_sentence(&c, (rws_split)split, i, &n_words);
+            const int *words = rws__corpus_sentence(&c, (rws_split)split, i, &n_words);
             assert_true(n_words >= 1 && words[0] == 3 && words[n_words - 1] == 3);
             if (test || n_train == n_test) assert_int_equal(n_words, i + 1);
             else if (split == RWS_TEST) assert_int_equal(n_words, 10 * i + 10);
             else assert_int_equal(n_words, 1 + 10 * (i / 9) + i % 9);
         }
-    rws_corpus_release(&c);
+    rws__corpus_release(&c);
     assert_null(c.file[RWS_TRAIN].tokens);
 }
 
@@ -171,7 +172,7 @@ static void a_corpus_holds_out_a_tenth(void **state)
     check_corpus(NULL, NULL, 0, 0);
     rws_corpus c;
     rws_error  err = {""};
-    assert_int_equal(rws_corpus_read(astronomers, path, "/nowhere", RWS_UNKNOWN_REFUSE, 100, &c, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__corpus_read(astronomers, path, "/nowhere", RWS_UNKNOWN_REFUSE, 100, &c, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "/nowhere"));
 }
 
@@ -179,24 +180,24 @@ static double length_look(void *context, int round, int wide)
 {
     (void)context;
     const int     n = 2000 * wide;
-    rws_random    random = rws_random_new(rws_key_for(4, (uint64_t)round, RWS_KEY_DATA, 0), 0);
+    rws_random    random = rws__random_new(rws__key_for(4, (uint64_t)round, RWS_KEY_DATA, 0), 0);
     rws_sentences s;
     rws_error     err = {""};
     char         *text;
     size_t        length;
-    if (rws_sentences_draw(orders, n, &random, &text, &length, &err) != RWS_OK) fail_msg("%s", err.text);
-    if (rws_sentences_parse(orders, text, length, "drawn", RWS_UNKNOWN_REFUSE, 1000, &s, &err) != RWS_OK)
+    if (rws__sentences_draw(orders, n, &random, &text, &length, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__sentences_parse(orders, text, length, "drawn", RWS_UNKNOWN_REFUSE, 1000, &s, &err) != RWS_OK)
         fail_msg("%s", err.text);
     assert_int_equal(s.n, n);
     double log_p[64], nodes[16], mean, *lengths = malloc((size_t)n * sizeof *lengths);
     assert_true(orders->n_productions <= 64 && orders->n_nonterminals <= 16);
-    rws_grammar_log_p(orders, log_p);
-    assert_int_equal(rws_tree_moments(orders, log_p, nodes, &mean, &err), RWS_OK);
+    rws__grammar_log_p(orders, log_p);
+    assert_int_equal(rws__tree_moments(orders, log_p, nodes, &mean, &err), RWS_OK);
     for (int i = 0; i < n; i++) lengths[i] = s.start[i + 1] - s.start[i];
     const double tail = mean_tail(lengths, (size_t)n, mean, 0);
     free(lengths);
     free(text);
-    rws_sentences_release(&s);
+    rws__sentences_release(&s);
     return tail;
 }
 
@@ -214,14 +215,14 @@ static void what_cannot_be_drawn_is_refused(void **state)
     for (int i = 0; i < 2; i++) {
         rws_grammar *g;
         rws_error    err = {""};
-        rws_random   random = rws_random_new(rws_key_for(4, 0, RWS_KEY_DATA, 0), 0);
+        rws_random   random = rws__random_new(rws__key_for(4, 0, RWS_KEY_DATA, 0), 0);
         char        *text;
         size_t       length;
-        assert_int_equal(rws_grammar_parse(texts[i], strlen(texts[i]), "test", &g, &err), RWS_OK);
-        assert_int_equal(rws_sentences_draw(g, 1, &random, &text, &length, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__grammar_parse(texts[i], strlen(texts[i]), "test", &g, &err), RWS_OK);
+        assert_int_equal(rws__sentences_draw(g, 1, &random, &text, &length, &err), RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, words[i]));
         assert_null(text);
-        rws_grammar_free(g);
+        rws__grammar_free(g);
     }
 }
 

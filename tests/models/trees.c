@@ -17,13 +17,13 @@ static int walk(const rws_grammar *g, const rws_sequence *tree, int *next, int a
     assert_true(*next < tree->n);
     const int i = tree->at[(*next)++];
     if (i == RWS_LEAF) {
-        if (sentence) assert_true(rws_sequence_push(sentence, RWS_OOV));
+        if (sentence) assert_true(rws__sequence_push(sentence, RWS_OOV));
         return depth;
     }
     assert_true(i >= g->first[a] && i < g->first[a + 1]);
     for (int k = 0; k < g->productions[i].n_right; k++) {
         const rws_symbol s = g->productions[i].right[k];
-        if (s.word && sentence) assert_true(rws_sequence_push(sentence, s.id));
+        if (s.word && sentence) assert_true(rws__sequence_push(sentence, s.id));
         const int below = s.word ? depth : walk(g, tree, next, s.id, depth + 1, sentence);
         if (below > deepest) deepest = below;
     }

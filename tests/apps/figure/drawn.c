@@ -32,7 +32,7 @@ uint32_t pixel_at(picture p, int x, int y)
 static bool shows(picture p, int x, int y, const char *method)
 {
     const uint32_t   pixel = pixel_at(p, x, y);
-    const rws_colour c = rws_style_find(method)->colour;
+    const rws_colour c = rws__style_find(method)->colour;
     return fabs((pixel >> 16) - c.red * 255) < 3 && fabs((pixel >> 8 & 255) - c.green * 255) < 3 &&
            fabs((pixel & 255) - c.blue * 255) < 3;
 }

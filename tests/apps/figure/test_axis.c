@@ -7,11 +7,11 @@
 
 static rws_range range_of(rws_axis axis, double padding, int n, const double *values)
 {
-    rws_extent extent = rws_extent_empty();
+    rws_extent extent = rws__extent_empty();
     rws_range  range;
     rws_error  err;
-    for (int i = 0; i < n; i++) rws_extent_add(&extent, values[i]);
-    assert_int_equal(rws_axis_range(&axis, &extent, NULL, padding, &range, &err), RWS_OK);
+    for (int i = 0; i < n; i++) rws__extent_add(&extent, values[i]);
+    assert_int_equal(rws__axis_range(&axis, &extent, NULL, padding, &range, &err), RWS_OK);
     assert_true(isfinite(range.low) && isfinite(range.high) && range.low < range.high);
     return range;
 }
@@ -80,21 +80,21 @@ static void test_log_ranges(void **state)
     RANGE(log, 0.05, 5e-324, 1.7e308);
 
     /* A band widens the range by a decade at most. */
-    rws_extent core = rws_extent_empty(), fringe = rws_extent_empty();
-    rws_extent_add(&core, 1);
-    rws_extent_add(&core, 20);
-    rws_extent_add(&fringe, 1e-9);
-    rws_extent_add(&fringe, 30);
-    assert_int_equal(rws_axis_range(&log, &core, &fringe, 0, &r, NULL), RWS_OK);
+    rws_extent core = rws__extent_empty(), fringe = rws__extent_empty();
+    rws__extent_add(&core, 1);
+    rws__extent_add(&core, 20);
+    rws__extent_add(&fringe, 1e-9);
+    rws__extent_add(&fringe, 30);
+    assert_int_equal(rws__axis_range(&log, &core, &fringe, 0, &r, NULL), RWS_OK);
     assert_near(r.low, 0.1, 1e-12);
     assert_near(r.high, 30, 1e-9);
 
-    assert_near(rws_range_place(r, 0), -1, 0);
-    assert_near(rws_range_place(r, -4), -1, 0);
-    assert_near(rws_range_place(r, 0.1), 0, 1e-12);
-    assert_near(rws_range_place(r, sqrt(3)), 0.5, 1e-12);
-    assert_near(rws_range_place(r, 1e300), 2, 0);
-    assert_true(isnan(rws_range_place(r, NAN)) && isnan(rws_range_place(r, INFINITY)));
+    assert_near(rws__range_place(r, 0), -1, 0);
+    assert_near(rws__range_place(r, -4), -1, 0);
+    assert_near(rws__range_place(r, 0.1), 0, 1e-12);
+    assert_near(rws__range_place(r, sqrt(3)), 0.5, 1e-12);
+    assert_near(rws__range_place(r, 1e300), 2, 0);
+    assert_true(isnan(rws__range_place(r, NAN)) && isnan(rws__range_place(r, INFINITY)));
 }
 
 static void test_refused_ranges(void **state)
@@ -108,11 +108,11 @@ static void test_refused_ranges(void **state)
         {.label = "loss", .low = 1, .high = 1 + 1e-15},
         {.label = "loss", .low = 0, .high = 1e-320},
     };
-    rws_extent extent = rws_extent_empty();
+    rws_extent extent = rws__extent_empty();
     rws_range  range;
     for (int i = 0; i < COUNT(bad); i++) {
         rws_error err = {""};
-        assert_int_equal(rws_axis_range(&bad[i], &extent, NULL, 0, &range, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__axis_range(&bad[i], &extent, NULL, 0, &range, &err), RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, "loss"));
         assert_int_equal(err.text[strlen(err.text) - 1], '.');
     }
@@ -124,11 +124,11 @@ static const char *labels(rws_axis axis, double low, double high, int wanted, bo
     static char text[1024];
     rws_tick    ticks[RWS_MAX_TICKS];
     rws_range   range = {axis.scale, low, high};
-    int         n = rws_axis_ticks(&axis, range, wanted, ascii, ticks);
+    int         n = rws__axis_ticks(&axis, range, wanted, ascii, ticks);
     assert_true(n >= 0 && n <= RWS_MAX_TICKS);
     text[0] = 0;
     for (int i = 0; i < n; i++) {
-        double place = rws_range_place(range, ticks[i].value);
+        double place = rws__range_place(range, ticks[i].value);
         assert_true(place > -1e-5 && place < 1 + 1e-5);
         if (ticks[i].minor) {
             assert_string_equal(ticks[i].text, "");
@@ -183,7 +183,7 @@ static void test_log_ticks(void **state)
 
     /* Minor ticks at 2 to 9 between decades. */
     rws_tick ticks[RWS_MAX_TICKS];
-    int      n = rws_axis_ticks(&log, (rws_range){RWS_AXIS_LOG, 0.1, 10}, 4, false, ticks), n_minor = 0;
+    int      n = rws__axis_ticks(&log, (rws_range){RWS_AXIS_LOG, 0.1, 10}, 4, false, ticks), n_minor = 0;
     for (int i = 0; i < n; i++) n_minor += ticks[i].minor;
     assert_int_equal(n_minor, 16);
     assert_int_equal(n, 19);
@@ -193,9 +193,9 @@ static void test_captions(void **state)
 {
     (void)state;
     char text[64];
-    assert_string_equal(rws_axis_caption(&(rws_axis){.label = "time", .unit = "s"}, text, sizeof text), "time (s)");
-    assert_string_equal(rws_axis_caption(&(rws_axis){.label = "K"}, text, sizeof text), "K");
-    assert_string_equal(rws_axis_caption(&(rws_axis){0}, text, sizeof text), "");
+    assert_string_equal(rws__axis_caption(&(rws_axis){.label = "time", .unit = "s"}, text, sizeof text), "time (s)");
+    assert_string_equal(rws__axis_caption(&(rws_axis){.label = "K"}, text, sizeof text), "K");
+    assert_string_equal(rws__axis_caption(&(rws_axis){0}, text, sizeof text), "");
 }
 
 int main(void)

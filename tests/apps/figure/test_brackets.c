@@ -11,7 +11,7 @@ static void check_lines(const char *text, int columns, bool unicode, const char 
     char  *lines = NULL;
     size_t size;
     FILE  *stream = open_memstream(&lines, &size);
-    rws_brackets_print(text, columns, unicode, stream);
+    rws__brackets_print(text, columns, unicode, stream);
     fclose(stream);
     assert_string_equal(lines, want);
     free(lines);
@@ -78,7 +78,7 @@ static void wide_trees_grow_to_the_right(void **state)
     char  *lines = NULL;
     size_t size;
     FILE  *stream = open_memstream(&lines, &size);
-    rws_brackets_print(text, 80, true, stream);
+    rws__brackets_print(text, 80, true, stream);
     fclose(stream);
     int n = 0;
     for (size_t i = 0; i < size; i++) n += lines[i] == '\n';

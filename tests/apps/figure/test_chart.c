@@ -48,7 +48,7 @@ static void test_files(void **state)
     for (int i = 0; i < 3; i++) {
         const char *path = in_folder(names[i]);
         size_t      size, again;
-        assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+        assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_OK);
         char *bytes = slurp(path, &size);
         assert_true(size > 3000);
         if (i == 0) {
@@ -73,7 +73,7 @@ static void test_files(void **state)
             assert_null(strstr(bytes, "CreationDate"));
         }
         /* The same again: the same bytes, but for cairo's running number in an SVG. */
-        assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+        assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_OK);
         char *twice = slurp(path, &again);
         if (i != 1) {
             assert_int_equal(size, again);
@@ -97,28 +97,28 @@ static void test_refused_files(void **state)
     const char *wrong[] = {"figure.jpg", "figure", "png", "figure.png.gz", "figure.", ""};
     for (int i = 0; i < COUNT(wrong); i++) {
         rws_error err = {""};
-        assert_int_equal(rws_chart_draw(&chart, wrong[i], &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__chart_draw(&chart, wrong[i], &err), RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, "must end in .png, .svg or .pdf."));
     }
     rws_error err = {""};
-    assert_int_equal(rws_chart_draw(&chart, in_folder("no/such/folder.png"), &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__chart_draw(&chart, in_folder("no/such/folder.png"), &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "No such file or directory"));
 
     /* A figure that fails leaves the one before it. */
     const char *path = in_folder("kept.svg");
     spill(path, "old", 3);
     y = (rws_axis){.label = "loss", .low = 3, .high = 1};
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_BAD_INPUT);
     y = (rws_axis){0};
     chart.width = 40;
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "no room"));
     chart.width = 0;
     chart.height = 1e7;
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_BAD_INPUT);
     chart.height = 0;
     chart.dpi = -1;
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_BAD_INPUT);
     size_t size;
     char  *bytes = slurp(path, &size);
     assert_string_equal(bytes, "old");
@@ -147,7 +147,7 @@ static void test_gaps(void **state)
     chart.names = RWS_NAMES_NONE;
     rws_error   err;
     const char *path = in_folder("gaps.png");
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_OK);
     picture p = open_picture(path);
     bool   *columns = calloc(p.width, sizeof *columns);
     int     box[4], gaps = 0, widest = 0;
@@ -180,7 +180,7 @@ static void test_clipping(void **state)
     chart.names = RWS_NAMES_NONE;
     rws_error   err;
     const char *path = in_folder("clipped.png");
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_OK);
     picture p = open_picture(path);
     bool   *columns = calloc(p.width, sizeof *columns);
     int     box[4];
@@ -213,7 +213,7 @@ static int height_of_rising(bool robust, const char *note, int *height)
     chart.note = note;
     rws_error   err;
     const char *path = in_folder("robust.png");
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_OK);
     picture p = open_picture(path);
     bool   *columns = calloc(p.width, sizeof *columns);
     int     box[4];
@@ -237,8 +237,8 @@ static void test_robust(void **state)
     const rws_gathered two = {.n = 2, .n_runs = 2, .x = values, .median = values, .low = values, .high = values};
     rws_gathered       three = two;
     three.n_runs = 3;
-    assert_null(rws_gathered_curve(&two, "ws").low);
-    assert_non_null(rws_gathered_curve(&three, "ws").low);
+    assert_null(rws__gathered_curve(&two, "ws").low);
+    assert_non_null(rws__gathered_curve(&three, "ws").low);
 }
 
 static void test_names(void **state)
@@ -256,7 +256,7 @@ static void test_names(void **state)
         rws_axis  x = {0}, y = {.scale = RWS_AXIS_LOG};
         rws_chart chart = one_panel(&panel, &x, &y);
         chart.height = i == 1 ? 20 : 0;
-        assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+        assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_OK);
         size_t size;
         char  *svg = slurp(path, &size);
         double name_x, name_y, title_x, title_y;
@@ -284,7 +284,7 @@ static void draw_everywhere(const rws_chart *chart)
     for (int i = 0; i < 3; i++) {
         rws_error   err = {""};
         const char *path = in_folder(names[i]);
-        if (rws_chart_draw(chart, path, &err) != RWS_OK) fail_msg("%s", err.text);
+        if (rws__chart_draw(chart, path, &err) != RWS_OK) fail_msg("%s", err.text);
         struct stat status;
         assert_int_equal(stat(path, &status), 0);
         assert_true(status.st_size > 500);
@@ -343,7 +343,7 @@ static void test_no_data(void **state)
     rws_chart   chart = one_panel(&panel, &axis, &axis);
     rws_error   err;
     const char *path = in_folder("none.svg");
-    assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
+    assert_int_equal(rws__chart_draw(&chart, path, &err), RWS_OK);
     size_t size;
     char  *svg = slurp(path, &size);
     assert_non_null(strstr(svg, ">no data<"));

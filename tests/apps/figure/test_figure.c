@@ -49,9 +49,9 @@ static void test_styles(void **state)
     while (rws_styles[n].method) n++;
     assert_int_equal(n, COUNT(known));
     for (int i = 0; i < n; i++) {
-        const rws_style *style = rws_style_find(known[i].method);
+        const rws_style *style = rws__style_find(known[i].method);
         assert_string_equal(style->method, known[i].method);
-        assert_string_equal(rws_style_name(known[i].method), known[i].name);
+        assert_string_equal(rws__style_name(known[i].method), known[i].name);
         assert_int_equal(style->n_dash > 0, known[i].dashed);
         assert_int_equal(style->n_dash % 2, 0);
     }
@@ -65,13 +65,13 @@ static void test_styles(void **state)
             if (a->n_dash) assert_true(a->n_dash != b->n_dash || memcmp(a->dash, b->dash, sizeof a->dash) != 0);
         }
     }
-    assert_null(rws_style_find("ppo")->method);
-    assert_string_equal(rws_style_name("ppo"), "ppo");
-    assert_string_equal(rws_style_name(NULL), "");
-    rws_colour white = rws_colour_tint((rws_colour){0.2, 0.4, 0.6}, 1);
+    assert_null(rws__style_find("ppo")->method);
+    assert_string_equal(rws__style_name("ppo"), "ppo");
+    assert_string_equal(rws__style_name(NULL), "");
+    rws_colour white = rws__colour_tint((rws_colour){0.2, 0.4, 0.6}, 1);
     assert_near(white.red + white.green + white.blue, 3, 1e-12);
     /* The palest colour is dark enough to read as text: 4.5 to 1. */
-    rws_colour ink = rws_colour_ink(rws_style_find("dww")->colour);
+    rws_colour ink = rws__colour_ink(rws__style_find("dww")->colour);
     assert_true(0.2126 * pow(ink.red, 2.2) + 0.7152 * pow(ink.green, 2.2) + 0.0722 * pow(ink.blue, 2.2) < 0.19);
 }
 
@@ -118,8 +118,8 @@ static void test_colours(void **state)
         for (int i = 0; i < COUNT(together); i++) {
             for (int k = 0; k < i; k++) {
                 double a[3], b[3];
-                seen(rws_style_find(together[i])->colour, deficiencies[d], a);
-                seen(rws_style_find(together[k])->colour, deficiencies[d], b);
+                seen(rws__style_find(together[i])->colour, deficiencies[d], a);
+                seen(rws__style_find(together[k])->colour, deficiencies[d], b);
                 double apart = hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]);
                 if (apart < 15) fail_msg("%s and %s are %g apart (%d)", together[i], together[k], apart, d);
             }
@@ -147,7 +147,7 @@ static void test_bars(void **state)
     const char *names[] = {"bars.png", "bars.svg", "bars.pdf"};
     for (int i = 0; i < 3; i++) {
         const char *path = in_folder(names[i]);
-        assert_int_equal(rws_bars_draw(&bars, path, &err), RWS_OK);
+        assert_int_equal(rws__bars_draw(&bars, path, &err), RWS_OK);
         size_t size;
         char  *bytes = slurp(path, &size);
         assert_true(size > 3000);
@@ -159,7 +159,7 @@ static void test_bars(void **state)
     /* Names too long for their groups are slanted, not lost. */
     const char *path = in_folder("bars.svg");
     bars.width = 160;
-    assert_int_equal(rws_bars_draw(&bars, path, &err), RWS_OK);
+    assert_int_equal(rws__bars_draw(&bars, path, &err), RWS_OK);
     size_t size;
     char  *svg = slurp(path, &size);
     assert_non_null(strstr(svg, "rotate(-35.00"));
@@ -167,13 +167,13 @@ static void test_bars(void **state)
     unlink(path);
 
     bars.n_groups = 0;
-    assert_int_equal(rws_bars_draw(&bars, path, &err), RWS_OK);
+    assert_int_equal(rws__bars_draw(&bars, path, &err), RWS_OK);
     bars.n_series = 0;
-    assert_int_equal(rws_bars_draw(&bars, path, &err), RWS_OK);
+    assert_int_equal(rws__bars_draw(&bars, path, &err), RWS_OK);
     unlink(path);
     bars.y.scale = RWS_AXIS_LOG;
-    assert_int_equal(rws_bars_draw(&bars, path, &err), RWS_BAD_INPUT);
-    assert_int_equal(rws_bars_draw(&bars, "bars.gif", &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__bars_draw(&bars, path, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__bars_draw(&bars, "bars.gif", &err), RWS_BAD_INPUT);
 }
 
 static void test_hinton(void **state)
@@ -199,7 +199,7 @@ static void test_hinton(void **state)
                            .x_label = "z"};
     rws_error    err;
     const char  *path = in_folder("hinton.png");
-    assert_int_equal(rws_hinton_draw(&hinton, path, &err), RWS_OK);
+    assert_int_equal(rws__hinton_draw(&hinton, path, &err), RWS_OK);
     picture p = open_picture(path);
     bool   *found = calloc(p.width, sizeof *found);
     int     box[4];
@@ -215,7 +215,7 @@ static void test_hinton(void **state)
     unlink(path);
 
     path = in_folder("hinton.svg");
-    assert_int_equal(rws_hinton_draw(&hinton, path, &err), RWS_OK);
+    assert_int_equal(rws__hinton_draw(&hinton, path, &err), RWS_OK);
     size_t      size;
     char       *svg = slurp(path, &size);
     const char *words[] = {">True<", ">WS<", ">K = 2<", ">p(z)<", ">iteration 0<", ">z<"};
@@ -223,11 +223,11 @@ static void test_hinton(void **state)
     free(svg);
     unlink(path);
     path = in_folder("hinton.pdf");
-    assert_int_equal(rws_hinton_draw(&hinton, path, &err), RWS_OK);
+    assert_int_equal(rws__hinton_draw(&hinton, path, &err), RWS_OK);
     unlink(path);
     hinton.width = 60;
-    assert_int_equal(rws_hinton_draw(&hinton, path, &err), RWS_BAD_INPUT);
-    assert_int_equal(rws_hinton_draw(&hinton, "hinton.txt", &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__hinton_draw(&hinton, path, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__hinton_draw(&hinton, "hinton.txt", &err), RWS_BAD_INPUT);
 }
 
 /* ---- trees ---- */
@@ -236,11 +236,11 @@ static void test_trees(void **state)
 {
     (void)state;
     char words[64];
-    assert_int_equal(rws_trees_words("(S (NP stars) (VP (V saw) (NP ears)))", words, sizeof words), 14);
+    assert_int_equal(rws__trees_words("(S (NP stars) (VP (V saw) (NP ears)))", words, sizeof words), 14);
     assert_string_equal(words, "stars saw ears");
-    assert_int_equal(rws_trees_words("(S (NP stars) (VP (V saw) (NP ears)))", words, 6), 14);
+    assert_int_equal(rws__trees_words("(S (NP stars) (VP (V saw) (NP ears)))", words, 6), 14);
     assert_string_equal(words, "stars");
-    assert_int_equal(rws_trees_words("(S (NP stars) VP)", words, sizeof words), 8); /* unexpanded */
+    assert_int_equal(rws__trees_words("(S (NP stars) VP)", words, sizeof words), 8); /* unexpanded */
     assert_string_equal(words, "stars VP");
 
     const char *const wrong[] = {"",  "S",       "(S",      "(S))",      "(S) (S)", "(S (NP)",
@@ -249,8 +249,8 @@ static void test_trees(void **state)
     for (int i = 0; i < COUNT(wrong); i++) {
         const rws_drawn_tree tree = {wrong[i], NULL, NULL};
         const rws_trees      figure = {.trees = &tree, .n_trees = 1};
-        assert_int_equal(rws_trees_words(wrong[i], words, sizeof words), 0);
-        assert_int_equal(rws_trees_draw(&figure, in_folder("wrong.svg"), &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__trees_words(wrong[i], words, sizeof words), 0);
+        assert_int_equal(rws__trees_draw(&figure, in_folder("wrong.svg"), &err), RWS_BAD_INPUT);
         assert_int_equal(access(in_folder("wrong.svg"), F_OK), -1);
     }
 
@@ -259,7 +259,7 @@ static void test_trees(void **state)
     const rws_trees      figure = {.title = "A tree", .trees = &tree, .n_trees = 1};
     size_t               size;
     double               x[6], y[6];
-    assert_int_equal(rws_trees_draw(&figure, in_folder("tree.svg"), &err), RWS_OK);
+    assert_int_equal(rws__trees_draw(&figure, in_folder("tree.svg"), &err), RWS_OK);
     char             *svg = slurp(in_folder("tree.svg"), &size);
     const char *const labels[] = {"S", "VP", "stars", "saw", "ears", "V"};
     for (int i = 0; i < 6; i++) find_text(svg, labels[i], &x[i], &y[i]);
@@ -280,8 +280,8 @@ static void test_trees(void **state)
     const rws_drawn_tree odd[] = {{deep, "deep", NULL}, {wide, "wide", "vimco"}};
     const rws_trees      both = {.trees = odd, .n_trees = 2};
     const rws_trees      none = {.title = "none"};
-    assert_int_equal(rws_trees_draw(&both, in_folder("odd.pdf"), &err), RWS_OK);
-    assert_int_equal(rws_trees_draw(&none, in_folder("none.png"), &err), RWS_OK);
+    assert_int_equal(rws__trees_draw(&both, in_folder("odd.pdf"), &err), RWS_OK);
+    assert_int_equal(rws__trees_draw(&none, in_folder("none.png"), &err), RWS_OK);
     unlink(in_folder("odd.pdf"));
     unlink(in_folder("none.png"));
 }
@@ -311,7 +311,7 @@ static void test_gather(void **state)
     assert_int_equal(g.n, 3);
     assert_int_equal(g.n_runs, 3);
     assert_true(g.x[1] == 10 && g.median[1] == 4 && g.low[1] == 3.5 && g.high[2] == 2.5);
-    assert_non_null(rws_gathered_curve(&g, "ww").low);
+    assert_non_null(rws__gathered_curve(&g, "ww").low);
     rws_gathered_release(&g);
     assert_int_equal(rws_gather(runs, 3, "loss", RWS_X_SECONDS, &g, &err), RWS_OK);
     assert_true(g.x[2] == 6);
@@ -333,7 +333,7 @@ static void test_gather(void **state)
     assert_true(g.n == 3 && g.median[1] == 4.5 && g.count[1] == 2 && g.x[1] == 5 && g.median[0] == 6 && g.x[2] == 4.5);
     rws_gathered_release(&g);
     assert_int_equal(rws_gather(runs + 2, 1, "loss", RWS_X_ITERATION, &g, &err), RWS_OK);
-    assert_null(rws_gathered_curve(&g, "ww").low); /* one run has no quartiles */
+    assert_null(rws__gathered_curve(&g, "ww").low); /* one run has no quartiles */
     rws_gathered_release(&g);
 
     assert_int_equal(rws_gather_over(runs, 3, "particles", "loss", &g, &err), RWS_OK);
@@ -373,7 +373,7 @@ static void test_bundles(void **state)
     rws_error          err;
     rws_bundles        b;
     rws_bundle_options options = {.most = 5, .advice = "fewer"};
-    assert_int_equal(rws_bundles_make(list, RUNS, &options, &b, &err), RWS_OK);
+    assert_int_equal(rws__bundles_make(list, RUNS, &options, &b, &err), RWS_OK);
     assert_int_equal(b.n, 5);
     assert_int_equal(b.of[0], b.of[1]);
     for (int i = 1; i < RUNS; i++)
@@ -382,39 +382,39 @@ static void test_bundles(void **state)
     assert_int_equal(b.of[4], 0); /* EM comes first in a legend */
     assert_true(b.list[0].shade == 0 && b.list[4].shade == 0);
     assert_near(b.list[1].shade, 0.65, 1e-15);
-    rws_bundles_release(&b);
+    rws__bundles_release(&b);
 
     options.most = 4;
-    assert_int_equal(rws_bundles_make(list, RUNS, &options, &b, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__bundles_make(list, RUNS, &options, &b, &err), RWS_BAD_INPUT);
     assert_string_equal(err.text, "There are more than 4 different curves: choose some with fewer.");
-    rws_bundles_release(&b);
+    rws__bundles_release(&b);
 
     options =
         (rws_bundle_options){.most = 5, .panel = "particles", .leave = (const char *const[]){"long", "k59", NULL}};
-    assert_int_equal(rws_bundles_make(list, 5, &options, &b, &err), RWS_OK);
+    assert_int_equal(rws__bundles_make(list, 5, &options, &b, &err), RWS_OK);
     assert_int_equal(b.n, 2);
     assert_int_equal(b.list[0].n_runs, 4);
     assert_string_equal(b.list[0].panel, "K = 5");
     assert_string_equal(b.list[1].panel, "K = 20");
     assert_memory_equal(b.list[1].label, "EM, k10 = early, k11", 20); /* without K */
-    rws_bundles_release(&b);
+    rws__bundles_release(&b);
 
     /* Runs 0 and 4 with a panel for each method: each curve has the name of its own method. */
     options.leave = (const char *const[]){"method", "particles", "k59", NULL};
     for (int k = 10; k < KEYS; k++) keys[4][k].value = "same";
-    assert_int_equal(rws_bundles_make((const rws_result *const[]){list[0], list[4]}, 2, &options, &b, &err), RWS_OK);
+    assert_int_equal(rws__bundles_make((const rws_result *const[]){list[0], list[4]}, 2, &options, &b, &err), RWS_OK);
     assert_int_equal(b.n, 2);
     assert_string_equal(b.list[b.of[0]].method, "ww");
     assert_string_equal(b.list[b.of[0]].label, "WW");
     assert_string_equal(b.list[b.of[1]].method, "em");
     assert_string_equal(b.list[b.of[1]].label, "EM");
-    rws_bundles_release(&b);
-    assert_true(rws_bundle_differs(list, 2, "seed"));
-    assert_false(rws_bundle_differs(list, 2, "particles"));
+    rws__bundles_release(&b);
+    assert_true(rws__bundle_differs(list, 2, "seed"));
+    assert_false(rws__bundle_differs(list, 2, "particles"));
 
-    assert_int_equal(rws_bundles_make(list, 0, &options, &b, &err), RWS_OK);
+    assert_int_equal(rws__bundles_make(list, 0, &options, &b, &err), RWS_OK);
     assert_int_equal(b.n, 0);
-    rws_bundles_release(&b);
+    rws__bundles_release(&b);
 }
 
 int main(void)

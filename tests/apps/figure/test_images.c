@@ -16,7 +16,7 @@ static void test_images(void **state)
     rws_images        figure = {
                .n_rows = 1, .n_columns = 2, .wide = 2, .high = 2, .values = values, .columns = names, .dpi = 72};
     rws_error err = {""};
-    assert_int_equal(rws_images_draw(&figure, in_folder("images.png"), &err), RWS_OK);
+    assert_int_equal(rws__images_draw(&figure, in_folder("images.png"), &err), RWS_OK);
     picture p = open_picture("images.png");
     int     black = 0, grey = 0, white = 0;
     for (int y = 0; y < p.height; y++) {
@@ -34,7 +34,7 @@ static void test_images(void **state)
     assert_true(grey > 1800 && grey < 2100);
     assert_true(white > 5 * 1900);
     figure.n_columns = 1000;
-    assert_int_equal(rws_images_draw(&figure, in_folder("images.png"), &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__images_draw(&figure, in_folder("images.png"), &err), RWS_BAD_INPUT);
 }
 
 /* One pixel: a colour and how opaque it is, as PNG; what it is in grey. */
@@ -50,11 +50,11 @@ static int grey_of(double red, double green, double blue, double alpha)
     cairo_surface_destroy(s);
     rws_grey  picture;
     rws_error err = {""};
-    assert_int_equal(rws_png_read(in_folder("one.png"), &picture, &err), RWS_OK);
+    assert_int_equal(rws__png_read(in_folder("one.png"), &picture, &err), RWS_OK);
     assert_true(picture.wide == 3 && picture.high == 2);
     for (int i = 0; i < 5; i++) assert_int_equal(picture.grey[i], 0);
     const int grey = picture.grey[5];
-    rws_png_release(&picture);
+    rws__png_release(&picture);
     assert_null(picture.grey);
     return grey;
 }
@@ -62,7 +62,7 @@ static int grey_of(double red, double green, double blue, double alpha)
 static void test_png(void **state)
 {
     (void)state;
-    assert_true(rws_png_is("a/b.png") && rws_png_is("B.PNG") && !rws_png_is("png") && !rws_png_is("a.png.gz"));
+    assert_true(rws__png_is("a/b.png") && rws__png_is("B.PNG") && !rws__png_is("png") && !rws__png_is("a.png.gz"));
     assert_int_equal(grey_of(1, 1, 1, 1), 255);
     assert_int_equal(grey_of(1, 1, 1, 0.5), 128);
     assert_int_equal(grey_of(1, 1, 1, 0), 0);
@@ -79,17 +79,17 @@ static void test_png(void **state)
     for (size_t n = 0; n < size - 12; n++) { /* behind that is the end's own chunk */
         spill(path, bytes, n);
         err.text[0] = '\0';
-        assert_int_equal(rws_png_read(path, &picture, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__png_read(path, &picture, &err), RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, "one.png"));
         assert_null(picture.grey);
     }
     bytes[18] = 0x7f;
     spill(path, bytes, size);
     free(bytes);
-    assert_int_equal(rws_png_read(path, &picture, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__png_read(path, &picture, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "32515 x 2 pixels"));
     unlink(path);
-    assert_int_equal(rws_png_read(path, &picture, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__png_read(path, &picture, &err), RWS_BAD_INPUT);
 }
 
 int main(void)

@@ -15,7 +15,7 @@ static char *printed(const rws_terminal *terminal)
     rws_error     err = {""};
     FILE         *file = open_memstream(&text, &size);
     assert_non_null(file);
-    if (rws_terminal_draw(terminal, file, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__terminal_draw(terminal, file, &err) != RWS_OK) fail_msg("%s", err.text);
     fclose(file);
     return text;
 }
@@ -104,15 +104,15 @@ static void edge_cases(void **state)
 
     rws_error err = {""};
     t.width = 10;
-    assert_int_equal(rws_terminal_draw(&t, stdout, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__terminal_draw(&t, stdout, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "too small"));
     t.width = 80;
     t.height = 3;
-    assert_int_equal(rws_terminal_draw(&t, stdout, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__terminal_draw(&t, stdout, &err), RWS_BAD_INPUT);
     t.height = 0;
     FILE *full = fopen("/dev/full", "w");
     if (full) {
-        assert_int_equal(rws_terminal_draw(&t, full, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__terminal_draw(&t, full, &err), RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, "cannot be written"));
         fclose(full);
     }

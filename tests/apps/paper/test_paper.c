@@ -120,13 +120,13 @@ static made *find(const char *method, int K, int seed)
 static rws_finding check(const rws_experiment *e, const char *claim, const char *variant)
 {
     static rws_checked checked[64];
-    const int          n = rws_paper_check(e, all(), checked, 64);
+    const int          n = rws__paper_check(e, all(), checked, 64);
     for (int i = 0; i < n; i++) {
         const bool same = !variant == !checked[i].variant && (!variant || strcmp(variant, checked[i].variant) == 0);
         if (same && strcmp(checked[i].claim->name, claim) == 0) return checked[i].finding;
     }
     fail_msg("The claim %s was not checked.", claim);
-    return rws_finding_new();
+    return rws__finding_new();
 }
 
 static void expect(const rws_experiment *e, const char *claim, rws_verdict verdict)
@@ -304,28 +304,28 @@ static rws_verdict judge(const double *x, int n, double low, double high, int pa
 {
     static rws_evidence e;
     e.n = e.n_groups = 0;
-    rws_evidence_add(&e, x, n, low, high, "a part");
-    for (int i = 1; i < parts; i++) rws_evidence_add(&e, (const double[]){1, 1, 1}, 3, 0, 2, "another");
-    return rws_evidence_judge(&e).verdict;
+    rws__evidence_add(&e, x, n, low, high, "a part");
+    for (int i = 1; i < parts; i++) rws__evidence_add(&e, (const double[]){1, 1, 1}, 3, 0, 2, "another");
+    return rws__evidence_judge(&e).verdict;
 }
 
 static rws_verdict most(int fit, int n)
 {
     static rws_evidence e;
     e.n = e.n_groups = 0;
-    rws_evidence_most(&e, fit, n, "most");
-    return rws_evidence_judge(&e).verdict;
+    rws__evidence_most(&e, fit, n, "most");
+    return rws__evidence_judge(&e).verdict;
 }
 
 /* Student's distribution against its table; both errors of a claim are at the level, whatever its parts. */
 static void test_comparison(void **state)
 {
     (void)state;
-    assert_true(fabs(rws_student(6.3138, 1) - 0.95) < 1e-5);
-    assert_true(fabs(rws_student(2.9200, 2) - 0.95) < 1e-5);
-    assert_true(fabs(rws_student(2.1318, 4) - 0.95) < 1e-5);
-    assert_true(fabs(rws_student(-1.8331, 9) - 0.05) < 1e-5);
-    assert_true(fabs(rws_student_quantile(0.975, 3) - 3.1824) < 1e-4);
+    assert_true(fabs(rws__student(6.3138, 1) - 0.95) < 1e-5);
+    assert_true(fabs(rws__student(2.9200, 2) - 0.95) < 1e-5);
+    assert_true(fabs(rws__student(2.1318, 4) - 0.95) < 1e-5);
+    assert_true(fabs(rws__student(-1.8331, 9) - 0.05) < 1e-5);
+    assert_true(fabs(rws__student_quantile(0.975, 3) - 3.1824) < 1e-4);
     const double x[] = {1.0, 1.2, 1.4, 1.1, 1.3}; /* mean 1.2, standard error 0.0707, and 2.13 of these at 5 % */
     assert_int_equal(judge(x, 5, 1.0, INFINITY, 1), RWS_HOLDS);
     assert_int_equal(judge(x, 5, 1.1, INFINITY, 1), RWS_UNDECIDED);
@@ -456,7 +456,7 @@ static void test_missing(void **state)
     for (int seed = 1; seed <= 3; seed++) find("ww", 20, seed)->result.failure = NULL;
 
     rws_checked checked[64];
-    int         n = rws_paper_check(e, all(), checked, 64), n_variants = 0;
+    int         n = rws__paper_check(e, all(), checked, 64), n_variants = 0;
     for (int i = 0; i < n; i++) n_variants += checked[i].variant != NULL;
     assert_int_equal(n_variants, 0);
     for (int k = 0; k < 4; k++)
@@ -611,7 +611,7 @@ static void test_short(void **state)
     assert_int_equal(check(e, "A2", NULL).seeds, 2);
     char            note[160];
     const rws_query q = {.results = all(), .iterations = 2 * FULL};
-    assert_string_equal(rws_query_note(&q, note, sizeof note), "2 seeds, 2000000 of 4000000 iterations");
+    assert_string_equal(rws__query_note(&q, note, sizeof note), "2 seeds, 2000000 of 4000000 iterations");
 }
 
 static void test_sbn(void **state)
@@ -635,8 +635,8 @@ static void test_texts(void **state)
     (void)state;
     rws_checked checked[64];
     add_gmm(SEEDS);
-    const int n = rws_paper_check(&rws_experiment_gmm, all(), checked, 64);
-    char     *text = rws_paper_markdown(checked, n);
+    const int n = rws__paper_check(&rws_experiment_gmm, all(), checked, 64);
+    char     *text = rws__paper_markdown(checked, n);
     int       lines = 0;
     for (const char *c = text; *c; c++) lines += *c == '\n';
     assert_int_equal(lines, n + 2);
@@ -646,7 +646,7 @@ static void test_texts(void **state)
     assert_non_null(strstr(text, "| settings of the text |\n"));
     assert_non_null(strstr(text, "**not enough runs**"));
     free(text);
-    text = rws_paper_json(checked, n);
+    text = rws__paper_json(checked, n);
     assert_non_null(strstr(text, "\"claim\": \"G1\""));
     free(text);
 }
@@ -657,7 +657,7 @@ static int n_drawn(const rws_experiment *e)
     rws_error err = {""};
     int       n = 0;
     assert_int_equal(folder_make(NULL), 0);
-    must(rws_paper_draw(e, all(), folder, &err), &err);
+    must(rws__paper_draw(e, all(), folder, &err), &err);
     DIR *d = opendir(folder);
     for (struct dirent *entry; (entry = readdir(d));) {
         struct stat about;
@@ -729,8 +729,8 @@ static void test_plan(void **state)
         "lr 1e-3,400-600:/3,800:1e-4\nfinal 50 1000\nset start far\n"
         "model gmm\nmethods dww\nparticles 20\niterations 2000\nset start near\n";
     const rws_plan whole = {.share = 1, .seeds = 100}, some = {.share = 0.25, .seeds = 2, .n_K = 1, .K = {20}};
-    char          *same = rws_plan_apply(text, &whole, false), *less = rws_plan_apply(text, &some, false);
-    char          *stays = rws_plan_apply(text, &some, true);
+    char          *same = rws__plan_apply(text, &whole, false), *less = rws__plan_apply(text, &some, false);
+    char          *stays = rws__plan_apply(text, &some, true);
     rws_sweep     *a = parsed(text), *b = parsed(same), *c = parsed(less);
     assert_int_equal(a->n, 25);
     assert_int_equal(b->n, a->n);
@@ -756,19 +756,19 @@ static void test_budget(void **state)
         double                before = 0, all;
         rws_error             err = {""};
         rws_budget            b = {1e5, 2, price, &asked};
-        must(rws_budget_hours(&b, e->sweep, e->name, &all, &err), &err);
+        must(rws__budget_hours(&b, e->sweep, e->name, &all, &err), &err);
         for (size_t h = 0; h < sizeof hours / sizeof *hours; h++) {
             char  *sweep, *what;
             double takes;
             b.hours = hours[h];
-            const rws_status status = rws_budget_choose(&b, e, e->sweep, e->middle, &sweep, &what, &err);
+            const rws_status status = rws__budget_choose(&b, e, e->sweep, e->middle, &sweep, &what, &err);
             if (status != RWS_OK) {
                 assert_int_equal(status, RWS_BAD_INPUT);
                 assert_non_null(strstr(err.text, "are not enough"));
                 assert_true(before == 0);
                 continue;
             }
-            must(rws_budget_hours(&b, sweep, e->name, &takes, &err), &err);
+            must(rws__budget_hours(&b, sweep, e->name, &takes, &err), &err);
             assert_true(takes <= hours[h]);
             assert_true(takes >= before * 0.99);
             assert_true(takes > 0.25 * fmin(hours[h], all) || e->middle);
@@ -794,9 +794,9 @@ static void test_budget_middle(void **state)
         char                 *text, *what;
         if (!e->middle) continue;
         n_middles++;
-        must(rws_budget_hours(&b, e->middle, e->name, &b.hours, &err), &err);
+        must(rws__budget_hours(&b, e->middle, e->name, &b.hours, &err), &err);
         b.hours *= 1.1 / 0.9;
-        must(rws_budget_choose(&b, e, e->sweep, e->middle, &text, &what, &err), &err);
+        must(rws__budget_choose(&b, e, e->sweep, e->middle, &text, &what, &err), &err);
         rws_sweep *chosen = parsed(text), *middle = parsed(e->middle);
         assert_int_equal(chosen->n, middle->n);
         for (int k = 0; k < middle->n; k++) {
@@ -820,15 +820,15 @@ static void test_budget_seeds(void **state)
     rws_budget b = {0, 2, price, &asked};
     char      *sweep, *what;
     double     all;
-    must(rws_budget_hours(&b, rws_experiment_gmm.sweep, "gmm", &all, &err), &err);
+    must(rws__budget_hours(&b, rws_experiment_gmm.sweep, "gmm", &all, &err), &err);
     b.hours = all * 0.6;
-    must(rws_budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
+    must(rws__budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
     assert_non_null(strstr(sweep, "seeds 1 2 3 4 5\n"));
     assert_non_null(strstr(sweep, "iterations 100000\n"));
     assert_non_null(strstr(what, "| seeds | 10 | 5 |"));
     free(sweep), free(what);
     b.hours = all / 8;
-    must(rws_budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
+    must(rws__budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
     assert_null(strstr(what, "decide no claim"));
     free(sweep), free(what);
 }
@@ -859,8 +859,8 @@ static void test_report(void **state)
     rws_checked checked[64];
     add_gmm(5);
     find("dww", 2, 1)->result.failure = "It broke.";
-    const int n = rws_paper_check(&rws_experiment_gmm, all(), checked, 64);
-    char     *text = rws_paper_report(&rws_experiment_gmm, all(), checked, n, "| gmm | in full |\n");
+    const int n = rws__paper_check(&rws_experiment_gmm, all(), checked, 64);
+    char     *text = rws__paper_report(&rws_experiment_gmm, all(), checked, n, "| gmm | in full |\n");
     assert_non_null(strstr(text, "# gmm: "));
     assert_non_null(strstr(text, "1 failed"));
     assert_non_null(strstr(text, "## What fits into the hours, and what is left out\n\n| gmm | in full |"));
@@ -868,7 +868,7 @@ static void test_report(void **state)
     assert_non_null(strstr(text, "holds: G7a"));
     assert_non_null(strstr(text, "| G1 | "));
     free(text);
-    text = rws_paper_csv(&rws_experiment_gmm, all());
+    text = rws__paper_csv(&rws_experiment_gmm, all());
     int lines = 0, finished = 0;
     for (const char *c = text; *c; c++) lines += *c == '\n';
     for (int i = 0; i < results.n; i++) finished += strcmp(rws_result_state(&results.runs[i]), "finished") == 0;

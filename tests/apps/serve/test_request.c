@@ -26,15 +26,15 @@ static void test_any_bytes_are_json(void **state)
             if (!text[k]) text[k] = '"';
         }
         rws_buffer b = {0};
-        rws_buffer_open(&b, '{');
-        rws_buffer_key(&b, text);
-        rws_buffer_text(&b, text);
-        rws_buffer_close(&b, '}');
+        rws__buffer_open(&b, '{');
+        rws__buffer_key(&b, text);
+        rws__buffer_text(&b, text);
+        rws__buffer_close(&b, '}');
         json_t *document = json_loadb(b.bytes, b.n, 0, NULL);
         assert_non_null(document);
         assert_null(strchr(b.bytes, '<'));
         json_decref(document);
-        rws_buffer_release(&b);
+        rws__buffer_release(&b);
     }
 }
 
@@ -50,30 +50,30 @@ static void test_numbers_and_commas(void **state)
                    {1e15, "1e+15"}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         rws_buffer b = {0};
-        rws_buffer_number(&b, numbers[i].value);
+        rws__buffer_number(&b, numbers[i].value);
         assert_string_equal(b.bytes, numbers[i].text);
-        rws_buffer_release(&b);
+        rws__buffer_release(&b);
     }
     rws_buffer b = {0};
-    rws_buffer_open(&b, '[');
-    rws_buffer_numbers(&b, (const double[]){1, 2}, 2);
-    rws_buffer_open(&b, '{');
-    rws_buffer_key(&b, "a");
-    rws_buffer_text(&b, NULL);
-    rws_buffer_key(&b, "b");
-    rws_buffer_true(&b, true);
-    rws_buffer_close(&b, '}');
-    rws_buffer_value(&b, "1e-3");
-    rws_buffer_value(&b, "0x10");
-    rws_buffer_value(&b, "1e-5,10:/3");
-    rws_buffer_value(&b, "18446744073709551615");
-    rws_buffer_value(&b, "-9007199254740993");
-    rws_buffer_value(&b, "007");
-    rws_buffer_value(&b, "-0");
-    rws_buffer_close(&b, ']');
+    rws__buffer_open(&b, '[');
+    rws__buffer_numbers(&b, (const double[]){1, 2}, 2);
+    rws__buffer_open(&b, '{');
+    rws__buffer_key(&b, "a");
+    rws__buffer_text(&b, NULL);
+    rws__buffer_key(&b, "b");
+    rws__buffer_true(&b, true);
+    rws__buffer_close(&b, '}');
+    rws__buffer_value(&b, "1e-3");
+    rws__buffer_value(&b, "0x10");
+    rws__buffer_value(&b, "1e-5,10:/3");
+    rws__buffer_value(&b, "18446744073709551615");
+    rws__buffer_value(&b, "-9007199254740993");
+    rws__buffer_value(&b, "007");
+    rws__buffer_value(&b, "-0");
+    rws__buffer_close(&b, ']');
     assert_string_equal(b.bytes, "[[1,2],{\"a\":null,\"b\":true},0.001,\"0x10\",\"1e-5,10:/3\","
                                  "18446744073709551615,-9007199254740993,7,-0]");
-    rws_buffer_release(&b);
+    rws__buffer_release(&b);
 }
 
 /* ---- curves */
@@ -88,7 +88,7 @@ static void test_thin_keeps_what_stands_out(void **state)
     y[0] = y[1] = y[N - 1] = NAN;
     y[3333] = 9;
     y[7777] = -9;
-    const int n = rws_downsample(x, y, N, MOST, keep);
+    const int n = rws__downsample(x, y, N, MOST, keep);
     bool      peak = false, hole = false;
     assert_int_equal(n, MOST);
     assert_int_equal(keep[0], 2);
@@ -100,11 +100,11 @@ static void test_thin_keeps_what_stands_out(void **state)
     }
     assert_true(peak && hole);
     for (int few = 0; few <= 5; few++) {
-        assert_int_equal(rws_downsample(x, y, few, MOST, keep), few);
+        assert_int_equal(rws__downsample(x, y, few, MOST, keep), few);
         for (int i = 0; i < few; i++) assert_int_equal(keep[i], i);
     }
     for (int most = 3; most < 20; most++)
-        for (int many = 1; many < 60; many++) assert_true(rws_downsample(x, y, many, most, keep) <= most);
+        for (int many = 1; many < 60; many++) assert_true(rws__downsample(x, y, many, most, keep) <= most);
     free(x);
     free(y);
 }
@@ -130,10 +130,10 @@ static void test_paths(void **state)
                                       "/a/b/c/d/e/f/g/h/i",
                                       "/0123456789012345678901234567890123456789012345678901234567890123456789"};
     rws_request              r;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(rws_request_path(&r, bad[i]));
-    assert_true(rws_request_path(&r, "/"));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(rws__request_path(&r, bad[i]));
+    assert_true(rws__request_path(&r, "/"));
     assert_int_equal(r.n_segments, 0);
-    assert_true(rws_request_path(&r, "/api/compare.svg"));
+    assert_true(rws__request_path(&r, "/api/compare.svg"));
     assert_int_equal(r.n_segments, 2);
     assert_string_equal(r.segment[1], "compare.svg");
 }
@@ -165,19 +165,19 @@ static void test_hosts(void **state)
                  {"", false, false},
                  {"localhost.:8765", false, false}};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
-        assert_int_equal(rws_gate_host(&loopback, hosts[i].host), hosts[i].here);
-        assert_int_equal(rws_gate_host(&wide, hosts[i].host), hosts[i].anywhere);
+        assert_int_equal(rws__gate_host(&loopback, hosts[i].host), hosts[i].here);
+        assert_int_equal(rws__gate_host(&wide, hosts[i].host), hosts[i].anywhere);
     }
-    assert_false(rws_gate_host(&loopback, NULL));
+    assert_false(rws__gate_host(&loopback, NULL));
 }
 
 static void test_tokens(void **state)
 {
     (void)state;
     const rws_gate g = {.token = "0123abcd"};
-    assert_true(rws_token_equal("0123abcd", "0123abcd"));
+    assert_true(rws__token_equal("0123abcd", "0123abcd"));
     static const char *const wrong[] = {"", "0", "0123abc", "0123abcd0", "0123abce", "1123abcd", "0123abcd0123abcd"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(rws_token_equal(g.token, wrong[i]));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(rws__token_equal(g.token, wrong[i]));
     static const struct {
         const char *authorization, *cookie;
         bool        good;
@@ -195,7 +195,7 @@ static void test_tokens(void **state)
                  {NULL, NULL, false}};
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         const rws_request r = {.authorization = tries[i].authorization, .cookie = tries[i].cookie};
-        assert_int_equal(rws_gate_token(&g, &r), tries[i].good);
+        assert_int_equal(rws__gate_token(&g, &r), tries[i].good);
     }
 }
 
@@ -204,39 +204,39 @@ static void test_tokens(void **state)
 static void test_news(void **state)
 {
     (void)state;
-    rws_changes *n = rws_changes_new(0);
+    rws_changes *n = rws__changes_new(0);
     uint64_t     number;
     char        *text;
-    assert_int_equal(rws_changes_wait(n, 0, 0.01, &number, &text), RWS_CHANGES_NONE);
-    assert_int_equal(rws_changes_publish(n, "one"), 1);
-    assert_int_equal(rws_changes_publish(n, "two"), 2);
-    assert_int_equal(rws_changes_wait(n, 0, 1, &number, &text), RWS_CHANGES_ITEM);
+    assert_int_equal(rws__changes_wait(n, 0, 0.01, &number, &text), RWS_CHANGES_NONE);
+    assert_int_equal(rws__changes_publish(n, "one"), 1);
+    assert_int_equal(rws__changes_publish(n, "two"), 2);
+    assert_int_equal(rws__changes_wait(n, 0, 1, &number, &text), RWS_CHANGES_ITEM);
     assert_string_equal(text, "one");
     assert_int_equal(number, 1);
     free(text);
-    assert_int_equal(rws_changes_wait(n, 99, 1, &number, &text), RWS_CHANGES_MISSED); /* of another server */
-    for (int i = 0; i < RWS_CHANGES_KEPT; i++) rws_changes_publish(n, "more");
-    assert_int_equal(rws_changes_wait(n, 1, 1, &number, &text), RWS_CHANGES_MISSED);
+    assert_int_equal(rws__changes_wait(n, 99, 1, &number, &text), RWS_CHANGES_MISSED); /* of another server */
+    for (int i = 0; i < RWS_CHANGES_KEPT; i++) rws__changes_publish(n, "more");
+    assert_int_equal(rws__changes_wait(n, 1, 1, &number, &text), RWS_CHANGES_MISSED);
     assert_int_equal(number, 2 + RWS_CHANGES_KEPT);
-    assert_int_equal(rws_changes_publish(n, NULL), 3 + RWS_CHANGES_KEPT);
-    assert_int_equal(rws_changes_wait(n, number, 1, &number, &text), RWS_CHANGES_MISSED);
+    assert_int_equal(rws__changes_publish(n, NULL), 3 + RWS_CHANGES_KEPT);
+    assert_int_equal(rws__changes_wait(n, number, 1, &number, &text), RWS_CHANGES_MISSED);
     assert_int_equal(number, 3 + RWS_CHANGES_KEPT);
-    rws_changes_end(n);
-    assert_int_equal(rws_changes_wait(n, number, 1, &number, &text), RWS_CHANGES_OVER);
-    rws_changes_free(n);
+    rws__changes_end(n);
+    assert_int_equal(rws__changes_wait(n, number, 1, &number, &text), RWS_CHANGES_OVER);
+    rws__changes_free(n);
 
     /* A server that is started again does not continue the numbers of the one before. */
-    n = rws_changes_new(1000);
-    assert_int_equal(rws_changes_latest(n), 1000);
-    assert_int_equal(rws_changes_publish(n, "first"), 1001);
+    n = rws__changes_new(1000);
+    assert_int_equal(rws__changes_latest(n), 1000);
+    assert_int_equal(rws__changes_publish(n, "first"), 1001);
     for (uint64_t before = 900; before < 1000; before++) {
-        assert_int_equal(rws_changes_wait(n, before, 1, &number, &text), RWS_CHANGES_MISSED);
+        assert_int_equal(rws__changes_wait(n, before, 1, &number, &text), RWS_CHANGES_MISSED);
         assert_int_equal(number, 1001);
     }
-    assert_int_equal(rws_changes_wait(n, 1000, 1, &number, &text), RWS_CHANGES_ITEM);
+    assert_int_equal(rws__changes_wait(n, 1000, 1, &number, &text), RWS_CHANGES_ITEM);
     assert_string_equal(text, "first");
     free(text);
-    rws_changes_free(n);
+    rws__changes_free(n);
 }
 
 int main(void)

@@ -128,11 +128,11 @@ static void test_order_by_weight(void **state)
     rws_weighted particles[N];
     rws_arena    memory = {0};
     for (int i = 0; i < N; i++) particles[i] = (rws_weighted){.weight = weights[i], .count = i};
-    const rws_weighted *sorted = rws_particles_sort(&memory, particles, N);
+    const rws_weighted *sorted = rws__particles_sort(&memory, particles, N);
     for (int i = 0; i < N; i++) assert_int_equal(sorted[i].count, want[i]);
-    rws_arena_free(&memory);
-    assert_true(rws_number_order(NAN, NAN) == 0 && rws_number_order(NAN, -INFINITY) < 0 &&
-                rws_number_order(1, NAN) > 0);
+    rws__arena_free(&memory);
+    assert_true(rws__number_order(NAN, NAN) == 0 && rws__number_order(NAN, -INFINITY) < 0 &&
+                rws__number_order(1, NAN) > 0);
 }
 
 /* The JSON object of answers: every key, and numbers that are not finite. */

@@ -159,15 +159,15 @@ static void a_run_is_asked_with_the_hard_likelihood(void **state)
     rws_error   err = {""};
     const char *more[] = {rws_model_pcfg.ask_setting, "likelihood=relaxed"}; /* what the caller says counts more */
     c.model = "pcfg", c.seed = 3;
-    assert_int_equal(rws_program_choose(&program, &c, NULL, NULL, &err), RWS_OK);
-    assert_int_equal(rws_program_set_up(&program, more, 2, &err), RWS_OK);
-    rws_engine        *engine = rws_program_engine_new(&program);
+    assert_int_equal(rws__program_choose(&program, &c, NULL, NULL, &err), RWS_OK);
+    assert_int_equal(rws__program_set_up(&program, more, 2, &err), RWS_OK);
+    rws_engine        *engine = rws__program_engine_new(&program);
     const rws_question q = {.text = "stars saw", .n_particles = 100, .seed = 1};
-    assert_int_equal(rws_program_ask(&program, engine, NULL, &q, &a, &err), RWS_OK);
+    assert_int_equal(rws__program_ask(&program, engine, NULL, &q, &a, &err), RWS_OK);
     assert_true(a->log_evidence > -INFINITY && isnan(a->exact_log_evidence) && isnan(a->list[0].exact));
     rws_answers_free(a);
-    rws_engine_free(engine);
-    rws_program_release(&program);
+    rws__engine_free(engine);
+    rws__program_release(&program);
 }
 
 static void what_cannot_be_asked_is_refused(void **state)
@@ -460,18 +460,18 @@ static void samples_are_the_models(void **state)
     p = grammar();
     rws_grammar *g;
     assert_int_equal(rws_posterior_sample(p, 50, 1, &a, &err), RWS_OK);
-    assert_int_equal(rws_grammar_find("astronomers", &g, &err), RWS_OK);
+    assert_int_equal(rws__grammar_find("astronomers", &g, &err), RWS_OK);
     for (int i = 0; i < a->n; i++) {
         const rws_answer said = {.reports = a->list[i].reports, .n_reports = a->list[i].n_reports};
         const char      *tree = rws_answer_text(&said, "tree"), *text = rws_answer_text(&said, "sentence");
         int              words[400];
-        const int        n = rws_grammar_tokens(g, text, words, 400);
+        const int        n = rws__grammar_tokens(g, text, words, 400);
         double           log_p;
         assert_true(n <= 400 && strncmp(tree, "(S (NP ", 7) == 0);
-        assert_int_equal(rws_parse_log_p(g, NULL, words, n, &log_p, &err), RWS_OK);
+        assert_int_equal(rws__parse_log_p(g, NULL, words, n, &log_p, &err), RWS_OK);
         assert_true(log_p > -INFINITY || strchr(text, '?'));
     }
-    rws_grammar_free(g);
+    rws__grammar_free(g);
     rws_samples_free(a);
     rws_posterior_free(p);
 }
@@ -518,7 +518,7 @@ static void pictures_and_test_data_are_questions(void **state)
     rws_answers *a;
     rws_error    err = {""};
     rws_trainer *t = trainer_for(&(rws_config){.model = "coin", .seed = 3, .n_test = 3}, &model);
-    *rws_trainer_state_of(t).iteration = 1234; /* programs see the iteration */
+    *rws__trainer_state_of(t).iteration = 1234; /* programs see the iteration */
     for (int i = 0; i < 5; i++) expect_reports(t, (rws_question){.test = i}, (float)(i % 5), 1234);
     expect_reports(t, (rws_question){.picture = &(rws_grey){"it", 3, 1, (const uint8_t[3]){0}}}, 3, 1234);
     const rws_question high = {.picture = &(rws_grey){"it", 1, 2, (const uint8_t[2]){0}}};

@@ -32,48 +32,48 @@ static void arena_pieces_are_aligned_and_apart(void **state)
         size_t         bytes[N];
         for (int i = 0; i < N; i++) {
             bytes[i] = (size_t)die_below(&d, i % 50 == 0 ? 1 << 20 : 3000);
-            piece[i] = rws_arena_alloc(&a, bytes[i]);
+            piece[i] = rws__arena_alloc(&a, bytes[i]);
             assert_true(aligned(piece[i]));
             memset(piece[i], i % 251, bytes[i]);
         }
         for (int i = 0; i < N; i++)
             for (size_t j = 0; j < bytes[i]; j++) assert_int_equal(piece[i][j], i % 251);
-        rws_arena_reset(&a);
+        rws__arena_reset(&a);
     }
-    rws_arena_free(&a);
-    assert_int_equal(rws_arena_bytes(&a), 0);
+    rws__arena_free(&a);
+    assert_int_equal(rws__arena_bytes(&a), 0);
 }
 
 static void arena_zeroes_what_was_used_before(void **state)
 {
     (void)state;
     rws_arena a = {0};
-    memset(rws_arena_alloc(&a, 5000), 0xff, 5000);
-    rws_arena_reset(&a);
-    const char *p = rws_arena_zero(&a, 5000);
+    memset(rws__arena_alloc(&a, 5000), 0xff, 5000);
+    rws__arena_reset(&a);
+    const char *p = rws__arena_zero(&a, 5000);
     for (int i = 0; i < 5000; i++) assert_int_equal(p[i], 0);
     double *q = RWS_NEW0(&a, double, 3);
     assert_true(aligned(q) && q[0] == 0 && q[2] == 0);
-    rws_arena_free(&a);
+    rws__arena_free(&a);
 }
 
 static void arena_release_gives_back_what_came_after_the_mark(void **state)
 {
     (void)state;
     rws_arena a = {0};
-    rws_arena_release(&a, rws_arena_at(&a)); /* of an arena that never held anything */
-    const rws_arena_mark nothing = rws_arena_at(&a);
-    char                *first = rws_arena_alloc(&a, 100);
+    rws__arena_release(&a, rws__arena_at(&a)); /* of an arena that never held anything */
+    const rws_arena_mark nothing = rws__arena_at(&a);
+    char                *first = rws__arena_alloc(&a, 100);
     memset(first, 7, 100);
-    const rws_arena_mark mark = rws_arena_at(&a);
-    char                *second = rws_arena_alloc(&a, 64);
-    for (int i = 0; i < 20; i++) rws_arena_alloc(&a, (size_t)1 << 18); /* into further blocks */
-    rws_arena_release(&a, mark);
-    assert_ptr_equal(rws_arena_alloc(&a, 64), second);
+    const rws_arena_mark mark = rws__arena_at(&a);
+    char                *second = rws__arena_alloc(&a, 64);
+    for (int i = 0; i < 20; i++) rws__arena_alloc(&a, (size_t)1 << 18); /* into further blocks */
+    rws__arena_release(&a, mark);
+    assert_ptr_equal(rws__arena_alloc(&a, 64), second);
     for (int i = 0; i < 100; i++) assert_int_equal(first[i], 7);
-    rws_arena_release(&a, nothing);
-    assert_ptr_equal(rws_arena_alloc(&a, 1), first);
-    rws_arena_free(&a);
+    rws__arena_release(&a, nothing);
+    assert_ptr_equal(rws__arena_alloc(&a, 1), first);
+    rws__arena_free(&a);
 }
 
 static void arena_gives_back_what_was_not_needed_for_long(void **state)
@@ -81,17 +81,17 @@ static void arena_gives_back_what_was_not_needed_for_long(void **state)
     (void)state;
     rws_arena a = {0};
     for (int i = 0; i < 3000; i++) { /* now and then much */
-        rws_arena_alloc(&a, i % 400 == 7 ? (size_t)10 << 20 : 100);
-        rws_arena_reset(&a);
+        rws__arena_alloc(&a, i % 400 == 7 ? (size_t)10 << 20 : 100);
+        rws__arena_reset(&a);
     }
-    assert_true(rws_arena_bytes(&a) > (size_t)10 << 20);
+    assert_true(rws__arena_bytes(&a) > (size_t)10 << 20);
     assert_int_equal(a.n_blocks, 2);
     for (int i = 0; i < 3000; i++) {
-        rws_arena_alloc(&a, 100);
-        rws_arena_reset(&a);
+        rws__arena_alloc(&a, 100);
+        rws__arena_reset(&a);
     }
-    assert_in_range(rws_arena_bytes(&a), 100, 1 << 20);
-    rws_arena_free(&a);
+    assert_in_range(rws__arena_bytes(&a), 100, 1 << 20);
+    rws__arena_free(&a);
 }
 
 /* The same load, with marks and pieces larger than a block in it: after two rounds nothing is asked of the system. */
@@ -103,18 +103,18 @@ static void arena_is_warm_after_a_round(void **state)
     size_t    bytes = 0;
     for (int pass = 0; pass < 20; pass++) {
         die d = {3};
-        rws_arena_reset(&a);
+        rws__arena_reset(&a);
         for (int i = 0; i < 200; i++) {
-            rws_arena_alloc(&a, (size_t)die_below(&d, 20000));
-            const rws_arena_mark mark = rws_arena_at(&a);
-            rws_arena_alloc(&a, (size_t)die_below(&d, i % 20 == 0 ? 3000000 : 10000));
-            if (i % 3) rws_arena_release(&a, mark);
+            rws__arena_alloc(&a, (size_t)die_below(&d, 20000));
+            const rws_arena_mark mark = rws__arena_at(&a);
+            rws__arena_alloc(&a, (size_t)die_below(&d, i % 20 == 0 ? 3000000 : 10000));
+            if (i % 3) rws__arena_release(&a, mark);
         }
-        if (pass == 1) blocks = a.n_blocks, bytes = rws_arena_bytes(&a);
+        if (pass == 1) blocks = a.n_blocks, bytes = rws__arena_bytes(&a);
     }
     assert_int_equal(a.n_blocks, blocks);
-    assert_int_equal(rws_arena_bytes(&a), bytes);
-    rws_arena_free(&a);
+    assert_int_equal(rws__arena_bytes(&a), bytes);
+    rws__arena_free(&a);
 }
 
 /* ---- errors */
@@ -164,8 +164,8 @@ static void blocks_are_the_published_ones(void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         uint32_t c0[N], c1[N], out[4 * N];
         for (int j = 0; j < N; j++) c0[j] = known[i].counter[0], c1[j] = known[i].counter[1];
-        rws_rng_blocks((rws_key){{known[i].key[0], known[i].key[1]}}, N, c0, c1, known[i].counter[2],
-                       known[i].counter[3], out);
+        rws__rng_blocks((rws_key){{known[i].key[0], known[i].key[1]}}, N, c0, c1, known[i].counter[2],
+                        known[i].counter[3], out);
         for (int j = 0; j < N; j++) assert_memory_equal(out + 4 * j, known[i].out, sizeof known[i].out);
     }
 }
@@ -181,7 +181,7 @@ static void blocks_of_every_length_are_philox(void **state)
         const uint32_t c2 = (uint32_t)die_next(&d), c3 = (uint32_t)die_next(&d);
         for (size_t i = 0; i < n; i++) c0[i] = (uint32_t)die_next(&d), c1[i] = (uint32_t)die_next(&d);
         memset(out, 0x5a, sizeof out);
-        rws_rng_blocks(key, n, c0, c1, c2, c3, out);
+        rws__rng_blocks(key, n, c0, c1, c2, c3, out);
         for (size_t i = 0; i < n; i++) {
             const philox4x32_ctr_t counter = {{c0[i], c1[i], c2, c3}};
             const philox4x32_key_t k = {{key.word[0], key.word[1]}};
@@ -192,10 +192,10 @@ static void blocks_of_every_length_are_philox(void **state)
 
         uint32_t row[4 * MOST + 4];
         memset(row, 0x5a, sizeof row);
-        rws_rng_row(key, n, c2, c3, 7, UINT32_MAX - 20, row); /* over the end, from 0 again */
+        rws__rng_row(key, n, c2, c3, 7, UINT32_MAX - 20, row); /* over the end, from 0 again */
         for (size_t i = 0; i < n; i++) {
             const uint32_t last = UINT32_MAX - 20 + (uint32_t)i;
-            rws_rng_blocks(key, 1, &c2, &c3, 7, last, out);
+            rws__rng_blocks(key, 1, &c2, &c3, 7, last, out);
             assert_memory_equal(row + 4 * i, out, 4 * sizeof *out);
         }
         for (size_t i = 4 * n; i < 4 * MOST + 4; i++) assert_int_equal(row[i], 0x5a5a5a5a);
@@ -224,8 +224,8 @@ static void keys_differ_in_everything_they_are_for(void **state)
         for (uint64_t i = 0; i < ITERATIONS; i++)
             for (int p = 0; p < PURPOSES; p++)
                 for (uint32_t phase = 0; phase < PHASES; phase++) {
-                    const rws_key again = rws_key_for(seeds[s], i, (rws_purpose)p, phase);
-                    keys[n] = rws_key_for(seeds[s], i, (rws_purpose)p, phase);
+                    const rws_key again = rws__key_for(seeds[s], i, (rws_purpose)p, phase);
+                    keys[n] = rws__key_for(seeds[s], i, (rws_purpose)p, phase);
                     assert_memory_equal(&keys[n++], &again, sizeof again);
                 }
     qsort(keys, N, sizeof *keys, by_key);
@@ -237,12 +237,12 @@ static void keys_differ_in_everything_they_are_for(void **state)
 static void unit_reaches_neither_end(void **state)
 {
     (void)state;
-    assert_true(rws_unit(0) > 0);
-    assert_true(rws_unit(UINT32_MAX) < 1);
-    assert_true(rws_unit(UINT32_MAX - 255) < 1);
+    assert_true(rws__unit(0) > 0);
+    assert_true(rws__unit(UINT32_MAX) < 1);
+    assert_true(rws__unit(UINT32_MAX - 255) < 1);
     float last = 0;
     for (uint32_t i = 0; i < 1 << 16; i++) { /* never falls, and covers the middle evenly */
-        const float u = rws_unit(i << 16);
+        const float u = rws__unit(i << 16);
         assert_true(u >= last && fabsf(u - (float)i * 0x1p-16f) < 0x1p-22f);
         last = u;
     }
@@ -263,7 +263,7 @@ static double as_uniform(const source *s, double x)
 
 static rws_random stream_of(uint64_t seed, uint32_t stream)
 {
-    return rws_random_new(rws_key_for(seed, 7, RWS_KEY_DATA, 0), stream);
+    return rws__random_new(rws__key_for(seed, 7, RWS_KEY_DATA, 0), stream);
 }
 
 /* Tests the distribution by Kolmogorov and Smirnov, two moments, to which that test is blunt, and the correlation of
@@ -445,8 +445,8 @@ static void check_gemm(sides sides, summand what, int m, int n, int k, int gap, 
     const uint64_t flops = rws_gemm_flops;
     const float   *from = what == ITSELF ? c : what == NOTHING ? NULL : s;
     const int      step = what == ITSELF ? ldc : lds;
-    if (sides == TN) rws_gemm_tn(m, n, k, a, lda, b, ldb, c, ldc);
-    else (sides == NN ? rws_gemm_nn : rws_gemm_nt)(m, n, k, a, lda, b, ldb, from, step, c, ldc);
+    if (sides == TN) rws__gemm_tn(m, n, k, a, lda, b, ldb, c, ldc);
+    else (sides == NN ? rws__gemm_nn : rws__gemm_nt)(m, n, k, a, lda, b, ldb, from, step, c, ldc);
     assert_int_equal(rws_gemm_flops - flops, 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < ldc; j++) {
@@ -500,11 +500,11 @@ static void check_bits(summand what, int m, int n, int k, float scale, float shi
     const float   *from = what == NOTHING ? NULL : s;
     const int      step = what == ONE_ROW ? 0 : n + 2;
     const uint64_t flops = rws_gemm_flops;
-    rws_bits_nn(m, n, k, x, scale, shift, b, n + 3, from, step, c, n + 1, &arena);
-    rws_bits_tn(n, k, m, a, n, x, scale, shift, g, k + 1, &arena);
+    rws__bits_nn(m, n, k, x, scale, shift, b, n + 3, from, step, c, n + 1, &arena);
+    rws__bits_tn(n, k, m, a, n, x, scale, shift, g, k + 1, &arena);
     assert_int_equal(rws_gemm_flops - flops, 4ull * (uint64_t)m * (uint64_t)n * (uint64_t)k);
-    rws_gemm_nn(m, n, k, y, k, b, n + 3, from, step, want, n + 1);
-    rws_gemm_tn(n, k, m, a, n, y, k, want_g, k + 1);
+    rws__gemm_nn(m, n, k, y, k, b, n + 3, from, step, want, n + 1);
+    rws__gemm_tn(n, k, m, a, n, y, k, want_g, k + 1);
     for (size_t i = 0; i < nc; i++)
         if (!near((double)c[i], (double)want[i], 2e-6 * (1 + k)))
             fail_msg("nn %d x %d x %d: number %d is %g, not %g", m, n, k, (int)i, (double)c[i], (double)want[i]);
@@ -512,7 +512,7 @@ static void check_bits(summand what, int m, int n, int k, float scale, float shi
         if (!near((double)g[i], (double)want_g[i], 2e-6 * (1 + m)))
             fail_msg("tn %d x %d x %d: number %d is %g, not %g", n, k, m, i, (double)g[i], (double)want_g[i]);
     free(x), free(y), free(b), free(s), free(c), free(want), free(a), free(g), free(want_g);
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 static void bits_stand_for_two_numbers(void **state)
@@ -545,10 +545,11 @@ static void products_add_up_whatever_their_thickness(void **state)
     rws_products products = {.arena = &listed};
     rws_arena    scratch = {0};
     die          d = {61};
-    rws_params_add(&params, RWS_THETA, "before", 1, 3);
-    const rws_param *w[] = {rws_params_add(&params, RWS_PHI, "a", 17, 6), rws_params_add(&params, RWS_THETA, "b", 4, 6),
-                            rws_params_add(&params, RWS_PHI, "c", 5, 1)};
-    rws_params_pack(&params);
+    rws__params_add(&params, RWS_THETA, "before", 1, 3);
+    const rws_param *w[] = {rws__params_add(&params, RWS_PHI, "a", 17, 6),
+                            rws__params_add(&params, RWS_THETA, "b", 4, 6),
+                            rws__params_add(&params, RWS_PHI, "c", 5, 1)};
+    rws__params_pack(&params);
     float  *gradient = malloc(params.size * sizeof *gradient), *x[N], *dy[N];
     double *want = malloc(params.size * sizeof *want);
     for (int repeat = 0; repeat < 4; repeat++) {
@@ -561,7 +562,7 @@ static void products_add_up_whatever_their_thickness(void **state)
             dy[i] = malloc((size_t)(n * p->rows) * sizeof(float));
             fill(&d, x[i], (size_t)(n * n_x));
             fill(&d, dy[i], (size_t)(n * p->rows));
-            rws_products_add(&products, (rws_product){p, list[at].offset, n_x, n, x[i], dy[i]});
+            rws__products_add(&products, (rws_product){p, list[at].offset, n_x, n, x[i], dy[i]});
             for (int r = 0; r < n; r++)
                 for (int o = 0; o < p->rows; o++)
                     for (int j = 0; j < n_x; j++)
@@ -569,27 +570,27 @@ static void products_add_up_whatever_their_thickness(void **state)
                             (double)dy[i][r * p->rows + o] * (double)x[i][r * n_x + j];
         }
         if (repeat % 2) { /* a few rows at a time */
-            rws_products_join(&products, &scratch);
+            rws__products_join(&products, &scratch);
             for (int k = 0; k < 3; k++)
                 for (int first = 0; first < w[k]->rows; first += 4) {
                     const int end = first + 4 < w[k]->rows ? first + 4 : w[k]->rows;
-                    assert_true(rws_products_sum(&products, w[k], first, end, gradient, &scratch));
+                    assert_true(rws__products_sum(&products, w[k], first, end, gradient, &scratch));
                 }
             products.n = 0;
         }
-        rws_products_flush(&products, gradient, &scratch);
+        rws__products_flush(&products, gradient, &scratch);
         assert_int_equal(products.n, 0);
         for (size_t i = 0; i < params.size; i++)
             if (!near((double)gradient[i], want[i], 2e-4))
                 fail_msg("number %zu is %g, not %g", i, (double)gradient[i], want[i]);
-        rws_products_flush(&products, gradient, &scratch); /* of nothing changes nothing */
+        rws__products_flush(&products, gradient, &scratch); /* of nothing changes nothing */
         for (size_t i = 0; i < params.size; i++) assert_true(near((double)gradient[i], want[i], 2e-4));
         for (int i = 0; i < N; i++) free(x[i]), free(dy[i]);
-        rws_arena_reset(&scratch);
+        rws__arena_reset(&scratch);
     }
-    free(gradient), free(want), rws_arena_free(&listed);
-    rws_arena_free(&scratch);
-    rws_params_release(&params);
+    free(gradient), free(want), rws__arena_free(&listed);
+    rws__arena_free(&scratch);
+    rws__params_release(&params);
 }
 
 /* ---- parameters */
@@ -611,16 +612,16 @@ static void params_lie_in_one_vector_by_group(void **state)
     rws_params p = {0};
     rws_param *param[N];
     for (int i = 0; i < N; i++) {
-        param[i] = rws_params_add(&p, list[i].group, list[i].name, list[i].rows, list[i].cols);
+        param[i] = rws__params_add(&p, list[i].group, list[i].name, list[i].rows, list[i].cols);
         assert_non_null(param[i]);
         param[i]->transposed = list[i].transposed;
-        for (size_t j = 0; j < rws_param_size(param[i]); j++) {
+        for (size_t j = 0; j < rws__param_size(param[i]); j++) {
             assert_true(rws_param_values(param[i])[j] == 0);
             rws_param_values(param[i])[j] = (float)(1000 * i) + (float)j;
         }
     }
-    assert_null(rws_params_add(&p, RWS_PHI, "theta", 2, 2)); /* a name is taken in all groups */
-    rws_params_pack(&p);
+    assert_null(rws__params_add(&p, RWS_PHI, "theta", 2, 2)); /* a name is taken in all groups */
+    rws__params_pack(&p);
 
     size_t at = 0;
     for (int g = 0; g < RWS_GROUPS; g++) {
@@ -629,9 +630,9 @@ static void params_lie_in_one_vector_by_group(void **state)
             if (list[i].group != (rws_group)g) continue;
             assert_int_equal(param[i]->offset, at);
             assert_ptr_equal(rws_param_values(param[i]), p.value + at);
-            for (size_t j = 0; j < rws_param_size(param[i]); j++)
+            for (size_t j = 0; j < rws__param_size(param[i]); j++)
                 assert_true(p.value[at + j] == (float)(1000 * i) + (float)j);
-            at += rws_param_size(param[i]);
+            at += rws__param_size(param[i]);
         }
     }
     assert_int_equal(p.first[RWS_GROUPS], at);
@@ -642,7 +643,7 @@ static void params_lie_in_one_vector_by_group(void **state)
         for (int i = 0; i < N; i++) {
             if (!list[i].transposed) continue;
             const float *t = p.transposed + param[i]->transposed_at;
-            assert_true(aligned(t) && param[i]->transposed_at + rws_param_size(param[i]) <= p.transposed_size);
+            assert_true(aligned(t) && param[i]->transposed_at + rws__param_size(param[i]) <= p.transposed_size);
             for (int r = 0; r < list[i].rows; r++)
                 for (int c = 0; c < list[i].cols; c++) {
                     const float was = (float)(1000 * i) + (float)(r * list[i].cols + c);
@@ -650,15 +651,15 @@ static void params_lie_in_one_vector_by_group(void **state)
                 }
         }
         for (size_t i = 0; i < p.size; i++) p.value[i] = -p.value[i];
-        rws_params_transpose(&p, 1u << RWS_PHI, p.value, p.transposed);
+        rws__params_transpose(&p, 1u << RWS_PHI, p.value, p.transposed);
     }
-    rws_params_release(&p);
+    rws__params_release(&p);
     assert_int_equal(p.n, 0);
 
     rws_params empty = {0};
-    rws_params_release(&empty);
-    rws_params_add(&empty, RWS_PHI, "never packed", 2, 2);
-    rws_params_release(&empty);
+    rws__params_release(&empty);
+    rws__params_add(&empty, RWS_PHI, "never packed", 2, 2);
+    rws__params_release(&empty);
 }
 
 /* ---- mathematics */
@@ -676,26 +677,27 @@ static void functions_are_right_to_three_units(void **state)
     (void)state;
     worst = 0;
     for (double x = -87.3; x < 88.3; x += 1.37e-3) {
-        compare(rws_exp((float)x), exp((double)(float)x));
+        compare(rws__exp((float)x), exp((double)(float)x));
         const float e = (float)exp(x);
-        compare(rws_log(e), log((double)e));
+        compare(rws__log(e), log((double)e));
     }
-    for (double x = 0.5; x < 2; x += 1.37e-5) compare(rws_log((float)x), log((double)(float)x));
+    for (double x = 0.5; x < 2; x += 1.37e-5) compare(rws__log((float)x), log((double)(float)x));
     for (double x = 1e-30; x < 20; x = 1.0003 * x) {
-        compare(rws_tanh((float)x), tanh((double)(float)x));
-        compare(rws_tanh((float)-x), tanh((double)(float)-x));
-        compare(rws_expm1((float)x), expm1((double)(float)x));
-        compare(rws_expm1((float)-x), expm1((double)(float)-x));
+        compare(rws__tanh((float)x), tanh((double)(float)x));
+        compare(rws__tanh((float)-x), tanh((double)(float)-x));
+        compare(rws__expm1((float)x), expm1((double)(float)x));
+        compare(rws__expm1((float)-x), expm1((double)(float)-x));
     }
     assert_true(worst < 3 * 0x1p-23);
-    assert_true(rws_exp(0) == 1 && rws_log(1) == 0 && rws_tanh(0) == 0);
-    assert_true(rws_exp(-INFINITY) == 0 && rws_exp(-200) == 0 && rws_exp(INFINITY) == INFINITY && isnan(rws_exp(NAN)));
-    assert_true(rws_expm1(0) == 0 && rws_expm1(-INFINITY) == -1 && rws_expm1(-200) == -1 && isnan(rws_expm1(NAN)));
-    assert_true(rws_log_total(7) == rws_log(7) && isnan(rws_log_total(NAN)));
-    assert_true(fabsf(rws_tanh(INFINITY) - 1) < 4e-7f && rws_tanh(-INFINITY) == -rws_tanh(INFINITY) &&
-                rws_tanh(INFINITY) <= 1 && isnan(rws_tanh(NAN)));
-    compare(-rws_log(-rws_log(rws_unit(0))), -log(-log((double)rws_unit(0))));
-    compare(-rws_log(-rws_log(rws_unit(UINT32_MAX))), -log(-log((double)rws_unit(UINT32_MAX))));
+    assert_true(rws__exp(0) == 1 && rws__log(1) == 0 && rws__tanh(0) == 0);
+    assert_true(rws__exp(-INFINITY) == 0 && rws__exp(-200) == 0 && rws__exp(INFINITY) == INFINITY &&
+                isnan(rws__exp(NAN)));
+    assert_true(rws__expm1(0) == 0 && rws__expm1(-INFINITY) == -1 && rws__expm1(-200) == -1 && isnan(rws__expm1(NAN)));
+    assert_true(rws__log_total(7) == rws__log(7) && isnan(rws__log_total(NAN)));
+    assert_true(fabsf(rws__tanh(INFINITY) - 1) < 4e-7f && rws__tanh(-INFINITY) == -rws__tanh(INFINITY) &&
+                rws__tanh(INFINITY) <= 1 && isnan(rws__tanh(NAN)));
+    compare(-rws__log(-rws__log(rws__unit(0))), -log(-log((double)rws__unit(0))));
+    compare(-rws__log(-rws__log(rws__unit(UINT32_MAX))), -log(-log((double)rws__unit(UINT32_MAX))));
     assert_true(worst < 3 * 0x1p-23);
 }
 

@@ -57,7 +57,7 @@ static void generate(void *arg)
         w += p * q - r * s + t * u - v;
         g->value = a + b + c + d + e + h + k;
         g->real = p + q + r + s + t + u + v + w;
-        if (g->fiber) rws_fiber_yield(g->fiber);
+        if (g->fiber) rws__fiber_yield(g->fiber);
     }
 }
 
@@ -76,27 +76,27 @@ static void values_survive_a_yield(void **state)
     enum { N = 3, STEPS = 100 };
     generator g[N];
     for (int j = 0; j < N; j++) {
-        g[j] = (generator){.fiber = rws_fiber_new(STACK), .n = STEPS, .seed = 1000 * j};
+        g[j] = (generator){.fiber = rws__fiber_new(STACK), .n = STEPS, .seed = 1000 * j};
         assert_non_null(g[j].fiber);
-        assert_true(rws_fiber_done(g[j].fiber));
-        rws_fiber_start(g[j].fiber, generate, &g[j]);
-        assert_false(rws_fiber_done(g[j].fiber));
+        assert_true(rws__fiber_done(g[j].fiber));
+        rws__fiber_start(g[j].fiber, generate, &g[j]);
+        assert_false(rws__fiber_done(g[j].fiber));
     }
     for (int i = 1; i <= STEPS; i++) {
         for (int j = 0; j < N; j++) {
             generator twin = generated(i, 1000 * j);
-            rws_fiber_resume(g[j].fiber);
-            assert_false(rws_fiber_done(g[j].fiber));
+            rws__fiber_resume(g[j].fiber);
+            assert_false(rws__fiber_done(g[j].fiber));
             assert_int_equal(g[j].value, twin.value);
             assert_memory_equal(&g[j].real, &twin.real, sizeof(double));
         }
     }
     for (int j = 0; j < N; j++) {
-        rws_fiber_resume(g[j].fiber);
-        assert_true(rws_fiber_done(g[j].fiber));
-        rws_fiber_free(g[j].fiber);
+        rws__fiber_resume(g[j].fiber);
+        assert_true(rws__fiber_done(g[j].fiber));
+        rws__fiber_free(g[j].fiber);
     }
-    rws_fiber_free(NULL);
+    rws__fiber_free(NULL);
 }
 
 /* The registers that a call must preserve, filled by hand and looked at after the yield. Each architecture's list is
@@ -119,7 +119,7 @@ static void hold_registers(void *arg)
 #define HOLD (void)0
 #endif
     HOLD;
-    rws_fiber_yield(g->fiber);
+    rws__fiber_yield(g->fiber);
     HOLD;
     g->value = r0 + 10 * r1 + 100 * r2 + 1000 * r3 + 10000 * r4;
 #if defined(__aarch64__)
@@ -132,17 +132,17 @@ static void registers_survive_a_yield(void **state)
     (void)state;
     generator g[2] = {{.seed = 0}, {.seed = 4}};
     for (int j = 0; j < 2; j++) {
-        g[j].fiber = rws_fiber_new(STACK);
-        rws_fiber_start(g[j].fiber, hold_registers, &g[j]);
+        g[j].fiber = rws__fiber_new(STACK);
+        rws__fiber_start(g[j].fiber, hold_registers, &g[j]);
     }
     for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 2; j++) rws_fiber_resume(g[j].fiber);
+        for (int j = 0; j < 2; j++) rws__fiber_resume(g[j].fiber);
     }
     assert_int_equal(g[0].value, 54321);
     assert_int_equal(g[1].value, 54321 + 4 * 11111);
     for (int j = 0; j < 2; j++) {
-        assert_true(rws_fiber_done(g[j].fiber));
-        rws_fiber_free(g[j].fiber);
+        assert_true(rws__fiber_done(g[j].fiber));
+        rws__fiber_free(g[j].fiber);
     }
 }
 
@@ -153,18 +153,18 @@ static void thousands_of_fibers(void **state)
     generator *g = calloc(N, sizeof *g);
     assert_non_null(g);
     for (int j = 0; j < N; j++) {
-        g[j] = (generator){.fiber = rws_fiber_new(STACK), .n = STEPS, .seed = j};
+        g[j] = (generator){.fiber = rws__fiber_new(STACK), .n = STEPS, .seed = j};
         assert_non_null(g[j].fiber);
-        rws_fiber_start(g[j].fiber, generate, &g[j]);
+        rws__fiber_start(g[j].fiber, generate, &g[j]);
     }
     for (int i = 1; i <= STEPS; i++) {
-        for (int j = 0; j < N; j++) rws_fiber_resume(g[j].fiber);
+        for (int j = 0; j < N; j++) rws__fiber_resume(g[j].fiber);
         for (int j = 0; j < N; j++) assert_int_equal(g[j].value, generated(i, j).value);
     }
     for (int j = 0; j < N; j++) {
-        if (j % 2) rws_fiber_resume(g[j].fiber); /* the others are freed half-way */
-        assert_int_equal(rws_fiber_done(g[j].fiber), j % 2);
-        rws_fiber_free(g[j].fiber);
+        if (j % 2) rws__fiber_resume(g[j].fiber); /* the others are freed half-way */
+        assert_int_equal(rws__fiber_done(g[j].fiber), j % 2);
+        rws__fiber_free(g[j].fiber);
     }
     free(g);
 }
@@ -180,24 +180,24 @@ static void untouched_stacks_cost_nothing(void **state)
     getrusage(RUSAGE_SELF, &before);
     for (int j = 0; j < N; j++) {
         generator g = {.n = 0};
-        f[j] = rws_fiber_new((size_t)8 << 20);
+        f[j] = rws__fiber_new((size_t)8 << 20);
         assert_non_null(f[j]);
-        rws_fiber_start(f[j], generate, &g);
-        rws_fiber_resume(f[j]);
-        assert_true(rws_fiber_done(f[j]));
+        rws__fiber_start(f[j], generate, &g);
+        rws__fiber_resume(f[j]);
+        assert_true(rws__fiber_done(f[j]));
     }
     getrusage(RUSAGE_SELF, &after);
 #if !WITH_ASAN && !WITH_TSAN
     assert_true(after.ru_maxrss - before.ru_maxrss < 100 << 10); /* kilobytes; all of it would be 800 MB */
 #endif
-    for (int j = 0; j < N; j++) rws_fiber_free(f[j]);
+    for (int j = 0; j < N; j++) rws__fiber_free(f[j]);
 }
 
 static void a_stack_that_cannot_be_had_is_null(void **state)
 {
     (void)state;
-    assert_null(rws_fiber_new(SIZE_MAX));
-    assert_null(rws_fiber_new(SIZE_MAX / 16));
+    assert_null(rws__fiber_new(SIZE_MAX));
+    assert_null(rws__fiber_new(SIZE_MAX / 16));
 }
 
 /* Recursion down to 4 KB above the guard page, with a yield at the bottom and at each step of the way back. */
@@ -218,7 +218,7 @@ __attribute__((noinline)) static int dive(diver *d, int depth)
     } else {
         d->deepest = depth;
     }
-    rws_fiber_yield(d->fiber);
+    rws__fiber_yield(d->fiber);
     for (size_t i = 0; i < sizeof ballast; i++) {
         if (ballast[i] != (depth & 127)) return -1;
     }
@@ -236,17 +236,17 @@ static void dive_in(void *arg)
 static void recursion_nearly_fills_the_stack(void **state)
 {
     (void)state;
-    diver d = {.fiber = rws_fiber_new(STACK), .limit = STACK};
-    rws_fiber_start(d.fiber, dive_in, &d);
+    diver d = {.fiber = rws__fiber_new(STACK), .limit = STACK};
+    rws__fiber_start(d.fiber, dive_in, &d);
     int n_resumes = 0;
-    while (!rws_fiber_done(d.fiber)) {
-        rws_fiber_resume(d.fiber);
+    while (!rws__fiber_done(d.fiber)) {
+        rws__fiber_resume(d.fiber);
         n_resumes++;
     }
     assert_true(d.deepest > 20);
     assert_int_equal(d.returned, d.deepest + 1);
     assert_int_equal(n_resumes, d.deepest + 2);
-    rws_fiber_free(d.fiber);
+    rws__fiber_free(d.fiber);
 }
 
 /* Overflowing the stack hits the guard page: the process dies, and nothing beside the stack is written. */
@@ -257,21 +257,21 @@ static void overflow_is_caught(void **state)
 #if WITH_TSAN
     skip(); /* it does not follow fibers into a forked child */
 #endif
-    diver d = {.fiber = rws_fiber_new(STACK), .limit = SIZE_MAX};
-    rws_fiber_start(d.fiber, dive_in, &d);
+    diver d = {.fiber = rws__fiber_new(STACK), .limit = SIZE_MAX};
+    rws__fiber_start(d.fiber, dive_in, &d);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         signal(SIGSEGV, SIG_DFL);
         signal(SIGBUS, SIG_DFL);
-        rws_fiber_resume(d.fiber);
+        rws__fiber_resume(d.fiber);
         _exit(0);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS));
-    rws_fiber_free(d.fiber);
+    rws__fiber_free(d.fiber);
 }
 
 /* A fiber that has an overflow function continues there, and can be used again. */
@@ -287,7 +287,7 @@ static void spend_no_more(void *arg)
     s->n_overflows++;
     char text[2000]; /* the stack is empty again */
     snprintf(text, sizeof text, "%d", s->n_overflows);
-    for (;;) rws_fiber_yield(s->fiber);
+    for (;;) rws__fiber_yield(s->fiber);
 }
 
 __attribute__((noinline)) static int recurse(volatile int *depth)
@@ -311,11 +311,11 @@ static void spend(void *arg)
 static void *overflow_again_and_again(void *arg)
 {
     spender *s = arg;
-    rws_fiber_thread(true);
+    rws__fiber_thread(true);
     for (int i = 0; i < 20; i++) {
         s->array = i % 4 == 3 ? (size_t)4 << 20 : 0;
-        rws_fiber_start(s->fiber, spend, s);
-        rws_fiber_resume(s->fiber);
+        rws__fiber_start(s->fiber, spend, s);
+        rws__fiber_resume(s->fiber);
     }
     return NULL;
 }
@@ -330,8 +330,8 @@ static void overflow_is_told(void **state)
     spender   s[3];
     pthread_t thread[2];
     for (int i = 0; i < 3; i++) {
-        s[i] = (spender){.fiber = rws_fiber_new(STACK)};
-        rws_fiber_on_overflow(s[i].fiber, spend_no_more);
+        s[i] = (spender){.fiber = rws__fiber_new(STACK)};
+        rws__fiber_on_overflow(s[i].fiber, spend_no_more);
     }
     for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, overflow_again_and_again, &s[i]), 0);
     overflow_again_and_again(&s[2]);
@@ -339,9 +339,9 @@ static void overflow_is_told(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(s[i].n_overflows, 20);
         generator g = {.fiber = s[i].fiber, .n = 1, .seed = i};
-        rws_fiber_start(s[i].fiber, generate, &g);
-        rws_fiber_resume(s[i].fiber);
-        rws_fiber_free(s[i].fiber);
+        rws__fiber_start(s[i].fiber, generate, &g);
+        rws__fiber_resume(s[i].fiber);
+        rws__fiber_free(s[i].fiber);
     }
 }
 
@@ -380,16 +380,16 @@ static void other_faults_are_not_ours(void **state)
             setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
             if (kind & 1) signal(SIGSEGV, end_well);
             else signal(SIGSEGV, SIG_DFL);
-            rws_fiber_thread(true);
-            rws_fiber *f = rws_fiber_new(STACK);
-            rws_fiber_on_overflow(f, spend_no_more);
-            rws_fiber_start(f, fault, NULL);
+            rws__fiber_thread(true);
+            rws_fiber *f = rws__fiber_new(STACK);
+            rws__fiber_on_overflow(f, spend_no_more);
+            rws__fiber_start(f, fault, NULL);
             if (kind & 4) { /* one that is installed afterwards and passes faults on */
                 sigaction(SIGSEGV, NULL, &installed_before);
                 sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = chain, .sa_flags = SA_SIGINFO}, NULL);
-                rws_fiber_thread(true);
+                rws__fiber_thread(true);
             }
-            if (kind & 2) rws_fiber_resume(f);
+            if (kind & 2) rws__fiber_resume(f);
             fault(NULL);
             _exit(0);
         }
@@ -403,27 +403,27 @@ static void other_faults_are_not_ours(void **state)
 static void an_abandoned_fiber_starts_afresh(void **state)
 {
     (void)state;
-    diver d = {.fiber = rws_fiber_new(STACK), .limit = STACK};
+    diver d = {.fiber = rws__fiber_new(STACK), .limit = STACK};
     for (int round = 0; round < 50; round++) {
         d.returned = 0;
-        rws_fiber_start(d.fiber, dive_in, &d);
-        if (round % 3 == 0) rws_fiber_start(d.fiber, dive_in, &d); /* armed twice, never run between */
-        for (int i = 0; i <= round % 7; i++) rws_fiber_resume(d.fiber);
+        rws__fiber_start(d.fiber, dive_in, &d);
+        if (round % 3 == 0) rws__fiber_start(d.fiber, dive_in, &d); /* armed twice, never run between */
+        for (int i = 0; i <= round % 7; i++) rws__fiber_resume(d.fiber);
         assert_int_equal(d.returned, round % 7);
-        assert_false(rws_fiber_done(d.fiber)); /* deep down, or on the way up */
+        assert_false(rws__fiber_done(d.fiber)); /* deep down, or on the way up */
 
         generator g = {.fiber = d.fiber, .n = 2, .seed = round};
-        rws_fiber_start(d.fiber, generate, &g);
-        rws_fiber_resume(d.fiber);
+        rws__fiber_start(d.fiber, generate, &g);
+        rws__fiber_resume(d.fiber);
         assert_int_equal(g.value, generated(1, round).value);
-        rws_fiber_resume(d.fiber);
+        rws__fiber_resume(d.fiber);
         assert_int_equal(g.value, generated(2, round).value);
-        if (round % 2) rws_fiber_resume(d.fiber);
-        assert_int_equal(rws_fiber_done(d.fiber), round % 2);
+        if (round % 2) rws__fiber_resume(d.fiber);
+        assert_int_equal(rws__fiber_done(d.fiber), round % 2);
     }
-    rws_fiber_start(d.fiber, dive_in, &d);
-    rws_fiber_resume(d.fiber);
-    rws_fiber_free(d.fiber);
+    rws__fiber_start(d.fiber, dive_in, &d);
+    rws__fiber_resume(d.fiber);
+    rws__fiber_free(d.fiber);
 }
 
 /* Fibers run with the rounding of the thread that resumes them, at every resume. */
@@ -432,7 +432,7 @@ static void look_at_rounding(void *arg)
     generator *g = arg;
     for (;;) {
         g->value = fegetround();
-        rws_fiber_yield(g->fiber);
+        rws__fiber_yield(g->fiber);
     }
 }
 
@@ -441,17 +441,17 @@ static void floating_point_control_is_the_resumers(void **state)
     (void)state;
     if (RUNNING_ON_VALGRIND) skip();
     const int modes[] = {FE_UPWARD, FE_TONEAREST, FE_TOWARDZERO};
-    generator g = {.fiber = rws_fiber_new(STACK)};
-    rws_fiber_start(g.fiber, look_at_rounding, &g);
+    generator g = {.fiber = rws__fiber_new(STACK)};
+    rws__fiber_start(g.fiber, look_at_rounding, &g);
     for (int i = 0; i < 3; i++) {
         fesetround(modes[i]);
-        rws_fiber_resume(g.fiber);
+        rws__fiber_resume(g.fiber);
         int after = fegetround();
         fesetround(FE_TONEAREST);
         assert_int_equal(g.value, modes[i]);
         assert_int_equal(after, modes[i]);
     }
-    rws_fiber_free(g.fiber);
+    rws__fiber_free(g.fiber);
 }
 
 /* A backtrace taken on a fiber ends at its bottom frame. */
@@ -471,19 +471,19 @@ static void trace(void *arg)
 {
     tracer *t = arg;
     t->shallow = frames_below(0);
-    rws_fiber_yield(t->fiber);
+    rws__fiber_yield(t->fiber);
     t->deep = frames_below(10);
 }
 
 static void backtraces_end_at_the_bottom(void **state)
 {
     (void)state;
-    tracer t = {.fiber = rws_fiber_new(4 * STACK)};
-    rws_fiber_start(t.fiber, trace, &t);
-    while (!rws_fiber_done(t.fiber)) rws_fiber_resume(t.fiber);
+    tracer t = {.fiber = rws__fiber_new(4 * STACK)};
+    rws__fiber_start(t.fiber, trace, &t);
+    while (!rws__fiber_done(t.fiber)) rws__fiber_resume(t.fiber);
     assert_in_range(t.shallow, 2, 8); /* frames_below, trace, fiber_main, boot */
     assert_int_equal(t.deep, t.shallow + 10);
-    rws_fiber_free(t.fiber);
+    rws__fiber_free(t.fiber);
 }
 
 /* cmocka's assertions belong to the main thread: the others count what they find wrong. */
@@ -494,15 +494,15 @@ static void *run_own_fibers(void *arg)
     const int seed = *(const int *)arg;
     generator g[N];
     for (int j = 0; j < N; j++) {
-        g[j] = (generator){.fiber = rws_fiber_new(STACK), .n = STEPS, .seed = seed + j};
-        rws_fiber_start(g[j].fiber, generate, &g[j]);
+        g[j] = (generator){.fiber = rws__fiber_new(STACK), .n = STEPS, .seed = seed + j};
+        rws__fiber_start(g[j].fiber, generate, &g[j]);
     }
     for (int i = 0; i < STEPS; i++) {
-        for (int j = 0; j < N; j++) rws_fiber_resume(g[j].fiber);
+        for (int j = 0; j < N; j++) rws__fiber_resume(g[j].fiber);
     }
     for (int j = 0; j < N; j++) {
         n_wrong += g[j].value != generated(STEPS, seed + j).value;
-        rws_fiber_free(g[j].fiber);
+        rws__fiber_free(g[j].fiber);
     }
     return (void *)n_wrong;
 }
@@ -538,7 +538,7 @@ static void *take_turns(void *arg)
     mover *m = arg;
     for (int i = 0; i < TURNS; i++) {
         for (int j = 0; j < MOVED; j++) {
-            if ((i + j) % 2 == m->parity) rws_fiber_resume(m->shared->g[j].fiber);
+            if ((i + j) % 2 == m->parity) rws__fiber_resume(m->shared->g[j].fiber);
         }
         pthread_barrier_wait(&m->shared->barrier);
     }
@@ -551,8 +551,8 @@ static void fibers_move_between_threads(void **state)
     shared_fibers s;
     assert_int_equal(pthread_barrier_init(&s.barrier, NULL, 2), 0);
     for (int j = 0; j < MOVED; j++) {
-        s.g[j] = (generator){.fiber = rws_fiber_new(STACK), .n = TURNS, .seed = j};
-        rws_fiber_start(s.g[j].fiber, generate, &s.g[j]);
+        s.g[j] = (generator){.fiber = rws__fiber_new(STACK), .n = TURNS, .seed = j};
+        rws__fiber_start(s.g[j].fiber, generate, &s.g[j]);
     }
     pthread_t thread[2];
     mover     m[2] = {{&s, 0}, {&s, 1}};
@@ -563,10 +563,10 @@ static void fibers_move_between_threads(void **state)
         assert_int_equal(s.g[j].value, twin.value);
         assert_memory_equal(&s.g[j].real, &twin.real, sizeof(double));
         if (j % 2) { /* finished, or abandoned, on a third thread */
-            rws_fiber_resume(s.g[j].fiber);
-            assert_true(rws_fiber_done(s.g[j].fiber));
+            rws__fiber_resume(s.g[j].fiber);
+            assert_true(rws__fiber_done(s.g[j].fiber));
         }
-        rws_fiber_free(s.g[j].fiber);
+        rws__fiber_free(s.g[j].fiber);
     }
     pthread_barrier_destroy(&s.barrier);
 }

@@ -103,9 +103,9 @@ static _Noreturn void be_rank(int rank, scenario *run)
 /* Waits for all ranks; those that have not ended in time are killed. Whether all ended by themselves. */
 static bool wait_for(pid_t *ranks)
 {
-    const double until = rws_clock_now() + MOST_SECONDS;
+    const double until = rws__clock_now() + MOST_SECONDS;
     int          left = RANKS;
-    while (left && rws_clock_now() < until) {
+    while (left && rws__clock_now() < until) {
         for (int i = 0; i < RANKS; i++)
             if (ranks[i] && waitpid(ranks[i], NULL, WNOHANG) == ranks[i]) ranks[i] = 0, left--;
         if (left) usleep(500);
@@ -201,27 +201,27 @@ static rws_status exchange(double *result, rws_error *err)
 {
     enum { MANY = 30000 };
     static unsigned char all[MANY];
-    rws_comm            *c = rws_comm_world();
+    rws_comm            *c = rws__comm_world();
     const size_t         start[RANKS + 1] = {0, 5000, 5000, MANY};
-    const int            rank = rws_comm_rank(c), mine = 10 + rank;
+    const int            rank = rws__comm_rank(c), mine = 10 + rank;
     int                  of[RANKS], sent = mine;
-    RWS_TRY(rws_comm_gather(c, &mine, sizeof mine, of, err));
+    RWS_TRY(rws__comm_gather(c, &mine, sizeof mine, of, err));
     for (int i = 0; i < RANKS; i++) *result += i * of[i];
     for (size_t i = start[rank]; i < start[rank + 1]; i++) all[i] = (unsigned char)(i * 7 + i / 256);
-    RWS_TRY(rws_comm_gather_parts(c, all, start, err));
+    RWS_TRY(rws__comm_gather_parts(c, all, start, err));
     for (size_t i = 0; i < MANY; i++) *result += all[i] == (unsigned char)(i * 7 + i / 256);
     for (int root = 0; root < RANKS; root++) {
         sent = mine;
-        RWS_TRY(rws_comm_broadcast_from(c, root, &sent, sizeof sent, err));
+        RWS_TRY(rws__comm_broadcast_from(c, root, &sent, sizeof sent, err));
         *result += sent == 10 + root;
     }
     *result += rank ? 0 : 0.5;
-    RWS_TRY(rws_comm_broadcast(c, result, sizeof *result, err));
+    RWS_TRY(rws__comm_broadcast(c, result, sizeof *result, err));
     rws_error        why = {""};
     const rws_status status = rank == 0 ? RWS_OK : rws_fail(&why, RWS_BROKEN, "%d is broken.", rank);
-    if (rws_comm_agree(c, status, &why) != RWS_BROKEN || !strstr(why.text, "1 is broken."))
+    if (rws__comm_agree(c, status, &why) != RWS_BROKEN || !strstr(why.text, "1 is broken."))
         return rws_fail(err, RWS_BAD_INPUT, "The ranks agree on \"%s\".", why.text);
-    return rws_comm_agree(c, RWS_OK, err);
+    return rws__comm_agree(c, RWS_OK, err);
 }
 
 static rws_status trainer_new(const char *method, int shards, int parts, const rws_model *model, rws_trainer **t,
@@ -509,14 +509,14 @@ static void a_rank_without_a_pipe_or_thread_leaves_all_without_a_watch(void **st
 /* A rank would read or write behind its memory if the carrier took the number for an int. */
 static rws_status send_much(double *result, rws_error *err)
 {
-    rws_comm    *c = rws_comm_world();
+    rws_comm    *c = rws__comm_world();
     rws_transfer t;
     rws_error    why = {""};
     char         byte = 0;
     const size_t much = RWS_CARRIER_MOST_BYTES + 1;
-    if (rws_comm_send(c, 0, 1, &byte, much, &t, &why) == RWS_BAD_INPUT && strstr(why.text, "at most")) ++*result;
-    if (rws_comm_receive(c, 0, 1, &byte, much, &t, &why) == RWS_BAD_INPUT && strstr(why.text, "at most")) ++*result;
-    return rws_comm_agree(c, RWS_OK, err);
+    if (rws__comm_send(c, 0, 1, &byte, much, &t, &why) == RWS_BAD_INPUT && strstr(why.text, "at most")) ++*result;
+    if (rws__comm_receive(c, 0, 1, &byte, much, &t, &why) == RWS_BAD_INPUT && strstr(why.text, "at most")) ++*result;
+    return rws__comm_agree(c, RWS_OK, err);
 }
 
 /* Rows of a shard that are too large for a message: the rank that has no part in the message refuses them too. */
@@ -527,9 +527,9 @@ static rws_status weigh_much(double *result, rws_error *err)
     RWS_TRY(trainer_new("vimco", 2, 3, NULL, &t, err));
     const rws_phase_work w = {.t = t};
     t->shards[0].n_rows_bytes = RWS_CARRIER_MOST_BYTES + 1;
-    *result = rws_cut_weigh(&w, &why) == RWS_BAD_INPUT && strstr(why.text, "at most");
+    *result = rws__cut_weigh(&w, &why) == RWS_BAD_INPUT && strstr(why.text, "at most");
     rws_trainer_free(t);
-    return rws_comm_agree(rws_comm_world(), RWS_OK, err);
+    return rws__comm_agree(rws__comm_world(), RWS_OK, err);
 }
 
 static void too_large_messages_are_refused(void **state)

@@ -32,7 +32,7 @@ static int remove_file(void **state)
 static void write_or_fail(const rws_tensor_out *tensors, size_t n, json_t *metadata)
 {
     rws_error err = {""};
-    if (rws_safetensors_write(path, tensors, n, metadata, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__safetensors_write(path, tensors, n, metadata, &err) != RWS_OK) fail_msg("%s", err.text);
     assert_int_equal(n_temporaries(""), 0);
 }
 
@@ -40,7 +40,7 @@ static void write_or_fail(const rws_tensor_out *tensors, size_t n, json_t *metad
 static rws_safetensors *open_file(const char *name, rws_error *err)
 {
     rws_safetensors *st;
-    const rws_status status = rws_safetensors_open(name, &st, err);
+    const rws_status status = rws__safetensors_open(name, &st, err);
     assert_int_equal(status == RWS_OK, st != NULL);
     return st;
 }
@@ -48,7 +48,7 @@ static rws_safetensors *open_file(const char *name, rws_error *err)
 static rws_safetensors *parse_bytes(const void *bytes, size_t size, const char *name, rws_error *err)
 {
     rws_safetensors *st;
-    const rws_status status = rws_safetensors_parse(bytes, size, name, &st, err);
+    const rws_status status = rws__safetensors_parse(bytes, size, name, &st, err);
     assert_int_equal(status == RWS_OK, st != NULL);
     return st;
 }
@@ -84,9 +84,9 @@ enum { N_ALL = sizeof all / sizeof *all };
 
 static void check_equal(const rws_safetensors *st, const rws_tensor_out *tensors, size_t n)
 {
-    assert_int_equal(rws_safetensors_count(st), n);
+    assert_int_equal(rws__safetensors_count(st), n);
     for (size_t i = 0; i < n; i++) {
-        const rws_tensor_in *t = rws_safetensors_find(st, tensors[i].name);
+        const rws_tensor_in *t = rws__safetensors_find(st, tensors[i].name);
         assert_non_null(t);
         assert_string_equal(t->name, tensors[i].name);
         assert_int_equal(t->dtype, tensors[i].dtype);
@@ -98,12 +98,12 @@ static void check_equal(const rws_safetensors *st, const rws_tensor_out *tensors
         }
         assert_int_equal(t->n_elements, n_elements);
         assert_non_null(t->data);
-        assert_int_equal((uintptr_t)t->data % rws_dtype_size(t->dtype), 0);
-        if (n_elements) assert_memory_equal(t->data, tensors[i].data, n_elements * rws_dtype_size(t->dtype));
+        assert_int_equal((uintptr_t)t->data % rws__dtype_size(t->dtype), 0);
+        if (n_elements) assert_memory_equal(t->data, tensors[i].data, n_elements * rws__dtype_size(t->dtype));
         const rws_tensor_in *expected = NULL;
         rws_error            err = {""};
-        assert_int_equal(rws_safetensors_expect(st, tensors[i].name, tensors[i].dtype, tensors[i].n_dims,
-                                                tensors[i].shape, &expected, &err),
+        assert_int_equal(rws__safetensors_expect(st, tensors[i].name, tensors[i].dtype, tensors[i].n_dims,
+                                                 tensors[i].shape, &expected, &err),
                          RWS_OK);
         assert_ptr_equal(expected, t);
     }
@@ -119,20 +119,20 @@ static void test_round_trip(void **state)
 
     rws_safetensors *st = open_or_fail();
     check_equal(st, all, N_ALL);
-    assert_string_equal(rws_safetensors_metadata(st, "format"), "rws");
-    assert_string_equal(rws_safetensors_metadata(st, "iteration"), "400000");
-    assert_null(rws_safetensors_metadata(st, "seed"));
-    assert_null(rws_safetensors_find(st, "phi"));
-    assert_null(rws_safetensors_find(st, "__metadata__"));
+    assert_string_equal(rws__safetensors_metadata(st, "format"), "rws");
+    assert_string_equal(rws__safetensors_metadata(st, "iteration"), "400000");
+    assert_null(rws__safetensors_metadata(st, "seed"));
+    assert_null(rws__safetensors_find(st, "phi"));
+    assert_null(rws__safetensors_find(st, "__metadata__"));
     /* A new file under the same name does not change a file that is open. */
     write_or_fail(NULL, 0, NULL);
     check_equal(st, all, N_ALL);
-    rws_safetensors_close(st);
+    rws__safetensors_close(st);
     st = open_or_fail();
-    assert_int_equal(rws_safetensors_count(st), 0);
-    assert_null(rws_safetensors_metadata(st, "format"));
-    rws_safetensors_close(st);
-    rws_safetensors_close(NULL);
+    assert_int_equal(rws__safetensors_count(st), 0);
+    assert_null(rws__safetensors_metadata(st, "format"));
+    rws__safetensors_close(st);
+    rws__safetensors_close(NULL);
 }
 
 /* The bytes themselves, as other readers of the format expect them. */
@@ -175,7 +175,7 @@ static void test_name_lengths(void **state)
         write_or_fail(&one, 1, NULL);
         rws_safetensors *st = open_or_fail();
         check_equal(st, &one, 1);
-        rws_safetensors_close(st);
+        rws__safetensors_close(st);
         size_t size;
         char  *bytes = slurp(path, &size);
         assert_int_equal((8 + (unsigned char)bytes[0]) % 8, 0);
@@ -199,8 +199,8 @@ static void test_many_tensors(void **state)
     rws_safetensors *st = open_or_fail();
     check_equal(st, tensors, N);
     /* Iteration follows the data, which is the order of writing where all types have one size. */
-    for (int i = 0; i < N; i++) assert_string_equal(rws_safetensors_at(st, (size_t)i)->name, names[i]);
-    rws_safetensors_close(st);
+    for (int i = 0; i < N; i++) assert_string_equal(rws__safetensors_at(st, (size_t)i)->name, names[i]);
+    rws__safetensors_close(st);
 }
 
 static void test_expect(void **state)
@@ -211,16 +211,16 @@ static void test_expect(void **state)
     const size_t         other[2] = {3, 2};
     const rws_tensor_in *out = NULL;
     rws_error            err = {""};
-    assert_int_equal(rws_safetensors_expect(st, "phi.gru", RWS_DTYPE_F32, 2, other, &out, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_expect(st, "phi.gru", RWS_DTYPE_F32, 2, other, &out, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "no tensor \"phi.gru\"");
     assert_sentence(&err, path);
-    assert_int_equal(rws_safetensors_expect(st, "phi.mlp.0.weight", RWS_DTYPE_F32, 2, other, &out, &err),
+    assert_int_equal(rws__safetensors_expect(st, "phi.mlp.0.weight", RWS_DTYPE_F32, 2, other, &out, &err),
                      RWS_BAD_INPUT);
     assert_sentence(&err, "\"phi.mlp.0.weight\" is F32 [2, 3], but F32 [3, 2] is needed");
-    assert_int_equal(rws_safetensors_expect(st, "theta", RWS_DTYPE_F32, 0, NULL, &out, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_expect(st, "theta", RWS_DTYPE_F32, 0, NULL, &out, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "\"theta\" is F64 [2], but F32 [] is needed");
     assert_null(out);
-    rws_safetensors_close(st);
+    rws__safetensors_close(st);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
@@ -328,7 +328,7 @@ static void test_refusals(void **state)
             assert_sentence(&err, path);
             assert_null(parse_bytes(bytes, size, "memory", NULL));
         }
-        rws_safetensors_close(st);
+        rws__safetensors_close(st);
         free(bytes);
     }
 }
@@ -387,8 +387,8 @@ static void test_cut_short(void **state)
         if (n < size) assert_sentence(&err, path);
         if (n < 8) assert_sentence(&err, "too short");
         if (from_memory) check_equal(from_memory, all, N_ALL);
-        rws_safetensors_close(from_memory);
-        rws_safetensors_close(from_file);
+        rws__safetensors_close(from_memory);
+        rws__safetensors_close(from_file);
         free(part);
     }
     free(whole);
@@ -419,7 +419,7 @@ static void test_misaligned(void **state)
             {"e", RWS_DTYPE_F64, 1, {0}, NULL},
         };
         check_equal(st, wanted, 4);
-        rws_safetensors_close(st);
+        rws__safetensors_close(st);
     }
     free(shifted);
     free(bytes);
@@ -469,7 +469,7 @@ static void check_old_file(void)
     assert_int_equal(n_temporaries(""), 0);
     rws_safetensors *st = open_or_fail();
     check_equal(st, all, N_ALL);
-    rws_safetensors_close(st);
+    rws__safetensors_close(st);
 }
 
 static void test_write_nowhere(void **state)
@@ -479,24 +479,24 @@ static void test_write_nowhere(void **state)
     rws_error            err = {""};
     char                 below[200];
     snprintf(below, sizeof below, "%s/missing/file", folder);
-    assert_int_equal(rws_safetensors_write(below, &one, 1, NULL, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write(below, &one, 1, NULL, &err), RWS_BAD_INPUT);
     assert_sentence(&err, below);
     assert_sentence(&err, strerror(ENOENT));
 
     write_or_fail(all, N_ALL, NULL);
     snprintf(below, sizeof below, "%s/file", path); /* a folder that is a file */
-    assert_int_equal(rws_safetensors_write(below, &one, 1, NULL, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write(below, &one, 1, NULL, &err), RWS_BAD_INPUT);
     assert_sentence(&err, below);
     assert_sentence(&err, strerror(ENOTDIR));
     check_old_file();
 
     /* A folder that takes no files even from root. */
-    assert_int_equal(rws_safetensors_write("/proc/self/file", &one, 1, NULL, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write("/proc/self/file", &one, 1, NULL, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "/proc/self/file");
-    assert_int_equal(rws_safetensors_write("/proc/self/file", &one, 1, NULL, NULL), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write("/proc/self/file", &one, 1, NULL, NULL), RWS_BAD_INPUT);
 
     /* A folder stands where the file should. */
-    assert_int_equal(rws_safetensors_write(folder, &one, 1, NULL, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write(folder, &one, 1, NULL, &err), RWS_BAD_INPUT);
     assert_sentence(&err, folder);
     assert_int_equal(n_temporaries(""), 0);
     check_old_file();
@@ -517,7 +517,7 @@ static void test_disk_full(void **state)
         rws_error           err = {""};
         const struct rlimit limit = {limits[i], old.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        const rws_status status = rws_safetensors_write(path, tensors, 2, NULL, &err);
+        const rws_status status = rws__safetensors_write(path, tensors, 2, NULL, &err);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_int_equal(status, RWS_BAD_INPUT);
         assert_sentence(&err, path);
@@ -534,13 +534,13 @@ static void test_write_bad_names(void **state)
     write_or_fail(all, N_ALL, NULL);
     rws_error            err = {""};
     const rws_tensor_out twice[] = {{"t", RWS_DTYPE_F32, 1, {6}, f32}, {"t", RWS_DTYPE_F64, 1, {2}, f64}};
-    assert_int_equal(rws_safetensors_write(path, twice, 2, NULL, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write(path, twice, 2, NULL, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "\"t\" is taken");
     const rws_tensor_out reserved = {"__metadata__", RWS_DTYPE_F32, 1, {6}, f32};
-    assert_int_equal(rws_safetensors_write(path, &reserved, 1, NULL, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write(path, &reserved, 1, NULL, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "\"__metadata__\" is taken");
     const rws_tensor_out garbled = {"t\xff", RWS_DTYPE_F32, 1, {6}, f32};
-    assert_int_equal(rws_safetensors_write(path, &garbled, 1, NULL, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__safetensors_write(path, &garbled, 1, NULL, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "UTF-8");
     check_old_file();
 }
@@ -552,7 +552,7 @@ static void test_write_here(void **state)
     const int before = open(".", O_RDONLY | O_DIRECTORY);
     assert_int_equal(chdir(folder), 0);
     rws_error        err = {""};
-    const rws_status status = rws_safetensors_write("file.safetensors", all, N_ALL, NULL, &err);
+    const rws_status status = rws__safetensors_write("file.safetensors", all, N_ALL, NULL, &err);
     assert_int_equal(fchdir(before), 0);
     close(before);
     assert_int_equal(status, RWS_OK);
@@ -585,7 +585,7 @@ static void test_no_memory(void **state)
         rws_error err = {""};
         allocations_left = allowed;
         json_set_alloc_funcs(failing_malloc, free);
-        const rws_status status = rws_safetensors_write(path, &one, 1, metadata, &err);
+        const rws_status status = rws__safetensors_write(path, &one, 1, metadata, &err);
         json_set_alloc_funcs(old_malloc, old_free);
         if (status == RWS_OK) break;
         assert_sentence(&err, path);
@@ -602,7 +602,7 @@ static void test_no_memory(void **state)
         json_set_alloc_funcs(old_malloc, old_free);
         if (st) {
             check_equal(st, all, N_ALL);
-            rws_safetensors_close(st);
+            rws__safetensors_close(st);
             break;
         }
         assert_sentence(&err, "memory");

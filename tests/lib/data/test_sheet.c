@@ -17,7 +17,7 @@ static rws_status parse_bytes(const char *text, size_t length, rws_header header
     uint8_t *copy = malloc(length ? length : 1);
     assert_non_null(copy);
     memcpy(copy, text, length);
-    const rws_status status = rws_csv_parse(copy, length, "d.csv", header, skip_missing, NULL, out, err);
+    const rws_status status = rws__csv_parse(copy, length, "d.csv", header, skip_missing, NULL, out, err);
     free(copy);
     return status;
 }
@@ -26,7 +26,7 @@ static void parse(const char *text, rws_sheet *out)
 {
     rws_error err = {""};
     must(parse_bytes(text, strlen(text), RWS_HEADER_GUESSED, false, out, &err), &err);
-    for (int i = 0; i < out->n_columns; i++) must(rws_sheet_check_column(out, i, "d.csv", &err), &err);
+    for (int i = 0; i < out->n_columns; i++) must(rws__sheet_check_column(out, i, "d.csv", &err), &err);
 }
 
 static void texts_of_all_kinds_are_read(void **state)
@@ -53,7 +53,7 @@ static void texts_of_all_kinds_are_read(void **state)
         for (int k = 0; k < 6; k++) assert_true(s.values[k] == (float)(k + 1));
         assert_string_equal(s.names[0], "a");
         assert_string_equal(s.names[2], "c");
-        rws_sheet_release(&s);
+        rws__sheet_release(&s);
     }
 }
 
@@ -64,22 +64,22 @@ static void headers_are_guessed_or_given(void **state)
     rws_error err = {""};
     parse("1,2\n3,4\n", &s);
     assert_true(s.n_rows == 2 && !s.names);
-    rws_sheet_release(&s);
+    rws__sheet_release(&s);
     /* years are numbers, and names of columns */
     must(parse_bytes("id,2019\n3,4\n", 12, RWS_HEADER_GIVEN, false, &s, &err), &err);
     assert_int_equal(s.n_rows, 1);
     assert_string_equal(s.names[1], "2019");
-    rws_sheet_release(&s);
+    rws__sheet_release(&s);
     must(parse_bytes("x,y\n3,4\n", 8, RWS_HEADER_NONE, false, &s, &err), &err);
     assert_true(s.n_rows == 2 && !s.names && isnan(s.values[0]));
-    assert_refused(rws_sheet_check_column(&s, 0, "d.csv", &err), RWS_BAD_INPUT, &err, "line 1, column 1:", "\"x\"");
-    rws_sheet_release(&s);
+    assert_refused(rws__sheet_check_column(&s, 0, "d.csv", &err), RWS_BAD_INPUT, &err, "line 1, column 1:", "\"x\"");
+    rws__sheet_release(&s);
     /* separators, doubled quotation marks and ends of lines in a name; the line is counted */
     parse("\"a,\"\"b\"\"\n\",\"\"\n1,2\n", &s);
     assert_string_equal(s.names[0], "a,\"b\"\n");
     assert_string_equal(s.names[1], "");
     assert_int_equal(s.n_rows, 1);
-    rws_sheet_release(&s);
+    rws__sheet_release(&s);
 }
 
 /* Against what the C library makes of the text. */
@@ -112,9 +112,9 @@ static void numbers_are_exact(void **state)
         parse(list[i], &s);
         const float want = (float)strtod(list[i], NULL);
         if (memcmp(s.values, &want, sizeof want) != 0) fail_msg("%s is read as %.9g", list[i], (double)s.values[0]);
-        rws_sheet_release(&s);
+        rws__sheet_release(&s);
     }
-    rws_random random = rws_random_new(rws_key_for(1, 0, RWS_KEY_TEST, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(1, 0, RWS_KEY_TEST, 0), 0);
     for (int i = 0; i < 20000; i++) {
         char         text[64];
         const double x = rws_random_normal(&random) * pow(10, 20 * rws_random_normal(&random) / 3);
@@ -124,7 +124,7 @@ static void numbers_are_exact(void **state)
         if (!isfinite(want)) continue;
         parse(text, &s);
         if (memcmp(s.values, &want, sizeof want) != 0) fail_msg("%s is read as %.9g", text, (double)s.values[0]);
-        rws_sheet_release(&s);
+        rws__sheet_release(&s);
     }
 }
 
@@ -162,9 +162,9 @@ static void flaws_have_a_place(void **state)
         rws_sheet s;
         rws_error err = {""};
         must(parse_bytes(list[i].text, strlen(list[i].text), RWS_HEADER_GUESSED, false, &s, &err), &err);
-        assert_int_equal(rws_sheet_check_column(&s, list[i].column, "d.csv", &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__sheet_check_column(&s, list[i].column, "d.csv", &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, list[i].sentence);
-        rws_sheet_release(&s);
+        rws__sheet_release(&s);
     }
 }
 
@@ -208,8 +208,8 @@ static void rows_with_missing_cells_can_be_left_out(void **state)
     must(parse_bytes(text, strlen(text), RWS_HEADER_GUESSED, true, &s, &err), &err);
     assert_int_equal(s.n_rows, 3);
     assert_true(s.values[0] == 1 && s.values[3] == 6 && s.values[5] == 8);
-    must(rws_sheet_check_column(&s, 0, "d.csv", &err), &err);
-    rws_sheet_release(&s);
+    must(rws__sheet_check_column(&s, 0, "d.csv", &err), &err);
+    rws__sheet_release(&s);
     assert_refused(parse_bytes("1,\n,2\n", 6, RWS_HEADER_GUESSED, true, &s, &err), RWS_BAD_INPUT, &err, "d.csv",
                    "no rows");
 }
@@ -228,15 +228,15 @@ static void large_texts_take_linear_time(void **state)
         const size_t length = strlen(pieces[i]);
         for (size_t at = 0; at < size; at++) text[at] = pieces[i][at % length];
         const rws_status status =
-            rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_GUESSED, false, NULL, &s, &err);
+            rws__csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_GUESSED, false, NULL, &s, &err);
         if (i == 0) assert_int_equal(s.n_rows, size / 4);
         if (i == 3) assert_true(status == RWS_OK && s.n_columns == (int)(size / 2) + 1 && s.n_rows == 1);
-        rws_sheet_release(&s);
+        rws__sheet_release(&s);
     }
     /* a line of many columns, then many lines of one */
     memset(text, ',', size / 2);
     for (size_t at = size / 2; at < size; at++) text[at] = "\n1"[at % 2];
-    assert_int_equal(rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_NONE, false, NULL, &s, &err),
+    assert_int_equal(rws__csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_NONE, false, NULL, &s, &err),
                      RWS_BAD_INPUT);
     free(text);
 }
@@ -254,7 +254,7 @@ static rws_status npy(const char *descr_etc, const void *data, size_t size, rws_
     file[9] = (uint8_t)(length >> 8);
     memcpy(file + 10, descr_etc, length);
     if (size) memcpy(file + 10 + length, data, size);
-    const rws_status status = rws_npy_parse(file, 10 + length + size, "x.npy", NULL, out, err);
+    const rws_status status = rws__npy_parse(file, 10 + length + size, "x.npy", NULL, out, err);
     free(file);
     return status;
 }
@@ -295,8 +295,8 @@ static void arrays_of_all_types_are_read(void **state)
             assert_true(s.values[1] == (negative ? -2 : 2));
             assert_true(s.values[2] == (list[i].type[1] == 'f' ? 3.5f : 3));
             assert_true(s.values[5] == (strcmp(list[i].type, "<u8") == 0 ? 0x1p64f : 6));
-            for (int k = 0; k < s.n_columns; k++) must(rws_sheet_check_column(&s, k, "x.npy", &err), &err);
-            rws_sheet_release(&s);
+            for (int k = 0; k < s.n_columns; k++) must(rws__sheet_check_column(&s, k, "x.npy", &err), &err);
+            rws__sheet_release(&s);
         }
     }
 }
@@ -338,10 +338,10 @@ static void bad_arrays_are_refused(void **state)
         assert_true(!s.values && !s.flaws);
     }
     must(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", x, 24, &s, &err), &err);
-    must(rws_sheet_check_column(&s, 2, "x.npy", &err), &err);
-    assert_int_equal(rws_sheet_check_column(&s, 0, "x.npy", &err), RWS_BAD_INPUT);
+    must(rws__sheet_check_column(&s, 2, "x.npy", &err), &err);
+    assert_int_equal(rws__sheet_check_column(&s, 0, "x.npy", &err), RWS_BAD_INPUT);
     assert_string_equal(err.text, "\"x.npy\", element [1, 0]: \"nan\" is not a finite number.");
-    rws_sheet_release(&s);
+    rws__sheet_release(&s);
 
     /* cut anywhere within the header, and of versions that do not exist */
     const uint8_t bytes[] = "\x93NUMPY\1\0\x0a\0{'descr': ";
@@ -349,12 +349,12 @@ static void bad_arrays_are_refused(void **state)
         uint8_t *copy = malloc(n ? n : 1);
         assert_non_null(copy);
         memcpy(copy, bytes, n);
-        assert_refused(rws_npy_parse(copy, n, "x.npy", NULL, &s, &err), RWS_BAD_INPUT, &err, "\"x.npy\"", "");
+        assert_refused(rws__npy_parse(copy, n, "x.npy", NULL, &s, &err), RWS_BAD_INPUT, &err, "\"x.npy\"", "");
         free(copy);
     }
-    assert_refused(rws_npy_parse((const uint8_t *)"\x93NUMPY\7\0\0\0\0\0", 12, "x.npy", NULL, &s, &err), RWS_BAD_INPUT,
+    assert_refused(rws__npy_parse((const uint8_t *)"\x93NUMPY\7\0\0\0\0\0", 12, "x.npy", NULL, &s, &err), RWS_BAD_INPUT,
                    &err, "version 7", "");
-    assert_false(rws_npy_is((const uint8_t *)"1,2\n3,4\n", 8));
+    assert_false(rws__npy_is((const uint8_t *)"1,2\n3,4\n", 8));
 }
 
 int main(void)

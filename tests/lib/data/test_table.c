@@ -83,7 +83,7 @@ static void rows_are_split(void **state)
         for (int k = 0; k < list[i].n; k++) assert_true(seen[k]);
         assert_null(rws_table_row(t, RWS_TEST, list[i].n_test));
         assert_null(rws_table_row(t, RWS_TEST, -1));
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
     const double wrong[] = {-0.1, 1.1, NAN};
     for (int i = 0; i < COUNT(wrong); i++) {
@@ -92,7 +92,7 @@ static void rows_are_split(void **state)
         world_init(&w, numbered("split.csv", 20), "");
         assert_int_equal(rws_table_rows(rws_setup_table(&w.s, NULL, &o), RWS_TRAIN), 0);
         assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "share", "between 0 and 1");
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
 }
 
@@ -108,24 +108,24 @@ static void test_rows_come_from_another_file(void **state)
     must(w.s.status, &w.s.error);
     assert_int_equal(rws_table_rows(t, RWS_TRAIN), 20);
     assert_int_equal(rws_table_rows(t, RWS_TEST), 3);
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 
     world_init(&w, train, ""); /* no test file: rows are held out */
     t = rws_setup_table(&w.s, "data", &o);
     assert_int_equal(rws_table_rows(t, RWS_TEST), 2);
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 
     spill("other.csv", "i,ten\n1,2\n", 10);
     world_init(&w, train, in_folder("other.csv"));
     rws_setup_table(&w.s, "data", &o);
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "3 columns", "2");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 
     spill("other.csv", "i,nine,word\n1,2,3\n", 18);
     world_init(&w, train, in_folder("other.csv"));
     rws_setup_table(&w.s, "data", &o);
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "Column 2", "\"nine\"");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 
     spill("other.csv", "i,ten,word\n1,2,3\n1,x,3\n", 23); /* flaws of test rows count too */
     world_init(&w, train, in_folder("other.csv"));
@@ -133,7 +133,7 @@ static void test_rows_come_from_another_file(void **state)
     must(w.s.status, &w.s.error);
     rws_setup_table_field(&w.s, t, "x", "ten");
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "other.csv\", line 3, column 2 (\"ten\")", "\"x\" is not");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 /* A label may be missing in some rows, a field must not; "#" is the number of a row in its file. */
@@ -158,7 +158,7 @@ static void labels_may_be_missing(void **state)
     assert_true(x[0] == 4 && number[0] == 3 && z[0] == 6);
     rws_setup_table_field(&w.s, t, "y", "z");
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "m.csv\", line 2, column 2 (\"z\")", "the cell is empty");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 /* A cell of a label that is neither a number nor missing is refused, also behind one that is missing. */
@@ -181,13 +181,13 @@ static void labels_are_numbers_or_missing(void **state)
         world_init(&w, in_folder("m.csv"), "");
         rws_setup_table_label(&w.s, rws_setup_table(&w.s, NULL, NULL), "z", "z");
         assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, bad[i].place, bad[i].sentence);
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
     const float values[] = {NAN, 1, INFINITY};
     world_init(&w, "", "");
     rws_setup_table_label(&w.s, rws_setup_table_numbers(&w.s, "numbers", values, 3, 1, NULL, 0, NULL), "z", NULL);
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "element [2, 0]", "\"inf\" is not a finite number");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 /* "#" is the number in the file: of a row, or of an id, also where rows before it are left out. */
@@ -208,7 +208,7 @@ static void numbers_are_those_of_the_file(void **state)
     assert_int_equal(rws_table_rows(t, RWS_TRAIN), 5);
     must(rws_table_fill(t, RWS_TRAIN, 0, 5, NULL, fields, &err), &err);
     for (int i = 0; i < 5; i++) assert_true(number[i] == x[i]);
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 
     /* the ids with rows come as a, c, b, d; the file has them as a, b, c, d */
     o.id = "id";
@@ -221,7 +221,7 @@ static void numbers_are_those_of_the_file(void **state)
     must(rws_table_fill(t, RWS_TRAIN, 0, 4, NULL, fields, &err), &err);
     assert_true(number[0] == 0 && number[1] == 2 && number[2] == 1 && number[3] == 3);
     assert_true(x[0] == 1 && x[1] == 2 && x[2] == 1 && x[3] == 1);
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 static void columns_become_fields(void **state)
@@ -265,7 +265,7 @@ static void columns_become_fields(void **state)
         must(rws_table_fill(t, RWS_TEST, 2, 1, NULL, (float *[]){NULL, x, label}, &w.s.error), &w.s.error);
         assert_memory_equal(x, good[i].row, (size_t)good[i].n * sizeof *x);
         assert_true(label[0] == 1);
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
     static const struct {
         const char *columns, *sentence;
@@ -287,7 +287,7 @@ static void columns_become_fields(void **state)
         rws_table *t = rws_setup_table(&w.s, NULL, &o);
         assert_int_equal(rws_setup_table_field(&w.s, t, "x", bad[i].columns), 1);
         assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "c.csv\"", bad[i].sentence);
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
 }
 
@@ -296,7 +296,7 @@ static void rows_of(const rws_table *t, rws_split split, uint64_t first, int n, 
 {
     float      x[400];
     rws_error  err = {""};
-    rws_random random = rws_random_new(rws_key_for(1, iteration, RWS_KEY_DATA, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(1, iteration, RWS_KEY_DATA, 0), 0);
     must(rws_table_fill(t, split, first, n, &random, (float *[]){x}, &err), &err);
     for (int i = 0; i < n; i++) rows[i] = (int)x[i];
 }
@@ -333,7 +333,7 @@ static void rows_come_in_their_order(void **state)
             rows_of(t, RWS_TRAIN, 123, 100, 8, again);
             assert_memory_equal(again, rows + 123, 100 * sizeof *rows);
         }
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
 }
 
@@ -346,7 +346,7 @@ static double look_at_shuffle(void *context, int round, int wide)
     for (uint32_t place = 0; place < n; place++) {
         for (uint32_t k = 0; k < n; k++) seen[k] = 0, expected[k] = n_epochs / (double)n;
         for (int epoch = 0; epoch < n_epochs; epoch++)
-            seen[rws_table_shuffle((uint64_t)round + 1, (uint64_t)epoch, n, place)]++;
+            seen[rws__table_shuffle((uint64_t)round + 1, (uint64_t)epoch, n, place)]++;
         p = fmin(p, n * counts_tail(seen, expected, (int)n));
     }
     return p;
@@ -358,13 +358,13 @@ static void shuffles_are_permutations(void **state)
     for (uint32_t n = 1; n <= 3000; n += 1 + n / 3) {
         bool *seen = calloc(n, 1);
         for (uint32_t i = 0; i < n; i++) {
-            const uint32_t row = rws_table_shuffle(3, n, n, i);
+            const uint32_t row = rws__table_shuffle(3, n, n, i);
             assert_true(row < n && !seen[row]);
             seen[row] = true;
         }
         free(seen);
     }
-    assert_true(rws_table_shuffle(1, 1, INT_MAX, INT_MAX - 1) < INT_MAX);
+    assert_true(rws__table_shuffle(1, 1, INT_MAX, INT_MAX - 1) < INT_MAX);
     const uint32_t sizes[] = {2, 3, 7, 16, 50};
     for (int i = 0; i < COUNT(sizes); i++) stays_likely("a shuffle", look_at_shuffle, (void *)&sizes[i]);
 }
@@ -378,8 +378,8 @@ static void files_of_all_formats_are_told_apart(void **state)
         {"x", RWS_DTYPE_F32, 2, {2, 3}, x}, {"y", RWS_DTYPE_F64, 1, {2}, y}, {"cube", RWS_DTYPE_F32, 3, {1, 2, 3}, x}};
     world     w;
     rws_error err = {""};
-    must(rws_safetensors_write(in_folder("three.safetensors"), tensors, 3, NULL, &err), &err);
-    must(rws_safetensors_write(in_folder("one"), tensors, 1, NULL, &err), &err);
+    must(rws__safetensors_write(in_folder("three.safetensors"), tensors, 3, NULL, &err), &err);
+    must(rws__safetensors_write(in_folder("one"), tensors, 1, NULL, &err), &err);
     char npy_file[200];
     int  length = sprintf(npy_file, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }");
     memmove(npy_file + 10, npy_file, (size_t)length);
@@ -401,7 +401,7 @@ static void files_of_all_formats_are_told_apart(void **state)
         assert_int_equal(rws_table_rows(t, RWS_TRAIN), 2);
         assert_memory_equal(rws_table_row(t, RWS_TRAIN, 1), x + 3, 3 * sizeof *x);
         assert_true(!rws_table_name(t, 1) && rws_table_column(t, "x") == 0);
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
     static const struct {
         const char *file, *tensor, *sentence;
@@ -423,7 +423,7 @@ static void files_of_all_formats_are_told_apart(void **state)
         assert_int_equal(rws_table_rows(t, RWS_TRAIN) + rws_table_columns(t) + rws_table_column(t, "x"), 0);
         assert_true(!rws_table_row(t, RWS_TRAIN, 0) && !rws_table_name(t, 1));
         assert_refused(rws_table_fill(t, RWS_TRAIN, 0, 1, NULL, NULL, &err), RWS_BAD_INPUT, &err, "no rows", "");
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
 }
 
@@ -464,12 +464,12 @@ static void rows_of_an_id_are_a_series(void **state)
     for (int i = 0; i < 4; i++) assert_true(length[i] == want[i][0] && age[i] == 30 + 10 * (float)i);
     assert_true(rws_table_row(t, RWS_TRAIN, 1)[2] == 3 && rws_table_item(t, RWS_TRAIN, 1, 1)[2] == 6);
     assert_true(!rws_table_item(t, RWS_TRAIN, 1, 2) && !rws_table_item(t, RWS_TRAIN, 1, -1));
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 
     world_init(&w, in_folder("visits.csv"), ""); /* as long as the longest */
     rws_setup_table_series(&w.s, rws_setup_table(&w.s, NULL, &o), "s", "x", 0);
     assert_true(w.s.fields[0].dim == 4 && w.s.fields[0].most == 3);
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 static void bad_series_are_refused(void **state)
@@ -504,7 +504,7 @@ static void bad_series_are_refused(void **state)
         assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].sentence, "");
         rws_setup_table_length(&w.s, t, "n"); /* the first failure counts */
         assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].sentence, "");
-        rws_setup_release(&w.s);
+        rws__setup_release(&w.s);
     }
     world                   w;
     const rws_table_options o = {.id = "a", .skip_missing = true}; /* a row without an id is missing */
@@ -514,7 +514,7 @@ static void bad_series_are_refused(void **state)
     rws_table *t = rws_setup_table(&w.s, NULL, &o);
     assert_int_equal(rws_table_rows(t, RWS_TRAIN), 1);
     assert_int_equal(rws_table_longest(t), 2);
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 /* Ids of arrays are compared exactly: these are one number as floats. */
@@ -525,14 +525,14 @@ static void ids_of_arrays_are_exact(void **state)
     static const float   y[] = {1, 2, NAN, 3};
     rws_sheet            s;
     rws_error            err = {""};
-    must(rws_sheet_from_array(x, (rws_element){'i', 8}, 4, 2, "x", "1", &s, &err), &err);
+    must(rws__sheet_from_array(x, (rws_element){'i', 8}, 4, 2, "x", "1", &s, &err), &err);
     assert_int_equal(s.n_ids, 3);
     assert_memory_equal(s.ids, ((int[]){0, 1, 0, 2}), 4 * sizeof(int));
-    rws_sheet_release(&s);
-    assert_int_equal(rws_sheet_from_array(y, (rws_element){'f', 4}, 2, 2, "y", "1", &s, &err), RWS_BAD_INPUT);
+    rws__sheet_release(&s);
+    assert_int_equal(rws__sheet_from_array(y, (rws_element){'f', 4}, 2, 2, "y", "1", &s, &err), RWS_BAD_INPUT);
     assert_string_equal(err.text, "\"y\", element [1, 0]: an id must be a finite number.");
     assert_true(!s.values && !s.ids);
-    assert_refused(rws_sheet_from_array(y, (rws_element){'f', 4}, 2, 2, "y", "3", &s, &err), RWS_BAD_INPUT, &err,
+    assert_refused(rws__sheet_from_array(y, (rws_element){'f', 4}, 2, 2, "y", "3", &s, &err), RWS_BAD_INPUT, &err,
                    "\"y\" has no column \"3\"", "");
 }
 
@@ -550,24 +550,24 @@ static void numbers_beyond_floats_are_refused(void **state)
         rws_table *t = NULL;
         float      number[3], *fields[] = {number};
         int        dim;
-        must(rws_sheet_from_array(x, (rws_element){'f', 4}, 3, 1, "x", NULL, &s[0], &err), &err);
+        must(rws__sheet_from_array(x, (rws_element){'f', 4}, 3, 1, "x", NULL, &s[0], &err), &err);
         s[0].numbers = malloc(3 * sizeof(int));
         memcpy(s[0].numbers, (int[]){0, 5, MOST - 1 + more}, 3 * sizeof(int));
-        must(rws_table_new(s, path, &o, 1, &t, &err), &err);
-        const rws_status status = rws_table_add_field(t, 0, "#", true, &dim, &err);
+        must(rws__table_new(s, path, &o, 1, &t, &err), &err);
+        const rws_status status = rws__table_add_field(t, 0, "#", true, &dim, &err);
         if (more) assert_refused(status, RWS_BAD_INPUT, &err, "\"x\" has a datum of number 16777216", "0 to 16777215");
         else {
             must(status, &err);
             must(rws_table_fill(t, RWS_TEST, 0, 3, NULL, fields, &err), &err);
             assert_true(number[2] == MOST - 1);
         }
-        rws_table_free(t);
+        rws__table_free(t);
     }
 
     /* one id; the pages of the ids are never written to */
     rws_sheet  s[2] = {{.n_rows = MOST + 1, .n_columns = 1, .n_ids = 1, .ids = calloc(MOST + 1, sizeof(int))}, {0}};
     rws_table *t = NULL;
-    assert_refused(rws_table_new(s, path, &o, 1, &t, &err), RWS_BAD_INPUT, &err, "\"x\" has 16777217 rows of one id",
+    assert_refused(rws__table_new(s, path, &o, 1, &t, &err), RWS_BAD_INPUT, &err, "\"x\" has 16777217 rows of one id",
                    "at most 16777216");
     assert_null(t);
 
@@ -577,7 +577,7 @@ static void numbers_beyond_floats_are_refused(void **state)
     must(w.s.status, &w.s.error);
     rws_setup_series(&w.s, "y", 1, MOST + 1);
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "The series \"y\" has up to 16777217 items", "16777216");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 /* 1,000 ids of 1 to 7 rows, shuffled among each other: each datum is in one split, whole and in order. */
@@ -589,7 +589,7 @@ static void ids_are_split_as_a_whole(void **state)
     int        length = sprintf(text, "id,item,total\n"), next[IDS] = {0};
     world      w;
     bool       seen[IDS] = {false};
-    rws_random random = rws_random_new(rws_key_for(2, 0, RWS_KEY_TEST, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(2, 0, RWS_KEY_TEST, 0), 0);
     assert_non_null(text);
     for (int left = 4 * IDS; left > 0;) {
         const int i = (int)rws_random_below(&random, IDS), total = 1 + i % 7;
@@ -623,7 +623,7 @@ static void ids_are_split_as_a_whole(void **state)
             for (int k = 0; k < (int)n; k++) assert_true(x[1 + k] == (float)(10 * id + k));
         }
     for (int i = 0; i < IDS; i++) assert_true(seen[i]);
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 static void mistakes_of_a_model_fail_its_setup(void **state)
@@ -634,19 +634,19 @@ static void mistakes_of_a_model_fail_its_setup(void **state)
     rws_setup_table(&w.s, NULL, NULL);
     assert_int_equal(w.s.status, RWS_BAD_INPUT);
     assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: give `data`.");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
     world_init(&w, "", "");
     rws_setup_table(&w.s, "test_data", NULL);
     assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: give `test_data`.");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
     world_init(&w, "", "");
     rws_setup_table(&w.s, "file", NULL);
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"file\"", "not in its table");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
     world_init(&w, "", "");
     assert_int_equal(rws_setup_table_field(&w.s, NULL, "x", NULL), 1);
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"x\"", "without a table");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
     /* a name that is taken; more fields than there may be */
     world_init(&w, numbered("many.csv", 20), "");
     rws_table *t = rws_setup_table(&w.s, NULL, NULL);
@@ -658,13 +658,13 @@ static void mistakes_of_a_model_fail_its_setup(void **state)
     must(w.s.status, &w.s.error);
     rws_setup_table_field(&w.s, t, "more", "i");
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"more\"", "one too many");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
     world_init(&w, in_folder("many.csv"), "");
     t = rws_setup_table(&w.s, NULL, NULL);
     rws_setup_table_field(&w.s, t, "x", "i");
     rws_setup_table_field(&w.s, t, "x", "i");
     assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"x\"", "twice");
-    rws_setup_release(&w.s);
+    rws__setup_release(&w.s);
 }
 
 /* ---- a model that learns */
@@ -728,7 +728,7 @@ static void a_model_learns_from_a_file(void **state)
     const rws_param *mean = param_of(&t->program.setup.params, "theta.mean");
     assert_near(mean->value[0], 4, 0.5);
     assert_near(mean->value[1], 40, 0.5);
-    assert_string_equal(rws_setup_given(&t->program.setup, "data"), in_folder("learn.csv"));
+    assert_string_equal(rws__setup_given(&t->program.setup, "data"), in_folder("learn.csv"));
     rws_trainer_free(t);
 
     c.set[0] = "data=/nowhere/x.csv";

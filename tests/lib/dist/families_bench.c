@@ -23,30 +23,30 @@ static void program(rws_path *path, void *context)
     const bench *b = context;
     const bool   sleep = b->pass.mode == RWS_SLEEP;
     if (b->observed) {
-        rws_path_side(path, RWS_SIDE_MODEL);
+        rws__path_side(path, RWS_SIDE_MODEL);
         visit(path, b);
         return;
     }
-    rws_path_side(path, sleep ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+    rws__path_side(path, sleep ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
     const rws_var v = visit(path, b);
-    rws_path_side(path, sleep ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+    rws__path_side(path, sleep ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
     visit(path, b);
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__path_side(path, RWS_SIDE_NONE);
     if (b->hand_out == OUT_MEAN) {
-        rws_path_output(path, 0, (b->subject->f ? b->subject->f : sum_of_sigmoids)(path, v));
+        rws__path_output(path, 0, (b->subject->f ? b->subject->f : sum_of_sigmoids)(path, v));
         return;
     }
     const bool    noted = b->hand_out == OUT_G || b->hand_out == OUT_G_TILDE;
-    const rws_var from = noted ? rws_path_noted(path, b->hand_out == OUT_G ? RWS_NOTE_G : RWS_NOTE_G_TILDE) : v;
+    const rws_var from = noted ? rws__path_noted(path, b->hand_out == OUT_G ? RWS_NOTE_G : RWS_NOTE_G_TILDE) : v;
     const int     n = rws_dim(path, from) < VALUES ? rws_dim(path, from) : VALUES;
-    for (int j = 0; j < n; j++) rws_path_output(path, j, rws_slice(path, from, j, 1));
-    if (noted) rws_path_output(path, VALUES, v);
+    for (int j = 0; j < n; j++) rws__path_output(path, j, rws_slice(path, from, j, 1));
+    if (noted) rws__path_output(path, VALUES, v);
 }
 
 static rws_param *bench_param(bench *b, const char *name, const double *values, int n)
 {
     if (!n) return NULL;
-    rws_param *p = rws_params_add(&b->params, RWS_PHI, name, 1, n);
+    rws_param *p = rws__params_add(&b->params, RWS_PHI, name, 1, n);
     for (int i = 0; i < n; i++) p->value[i] = (float)values[i];
     return p;
 }
@@ -58,8 +58,8 @@ void bench_init(bench *b, const rws_family *family, const setting *s)
     if (s->n) b->family = &b->own;
     for (int k = 0; k < PARAMETERS; k++)
         b->p[k] = bench_param(b, (char[]){(char)('a' + k), 0}, numbers_of(s, k), numbers_in(s, k));
-    rws_params_pack(&b->params);
-    b->engine = rws_engine_new(&b->params, b->fields, 0, NULL);
+    rws__params_pack(&b->params);
+    b->engine = rws__engine_new(&b->params, b->fields, 0, NULL);
     b->pass = (rws_pass){
         .program = program, .mode = RWS_WAKE, .groups = 1u << RWS_PHI, .fields = b->field, .proposal = &b->proposal};
     b->proposal = (rws_proposal){.delta = 0.3, .temperature = 0.6};
@@ -67,19 +67,19 @@ void bench_init(bench *b, const rws_family *family, const setting *s)
 
 void bench_release(bench *b)
 {
-    rws_engine_free(b->engine);
-    rws_params_release(&b->params);
+    rws__engine_free(b->engine);
+    rws__params_release(&b->params);
 }
 
 rws_scores *bench_draw(bench *b, uint64_t seed, int n_data, int n_particles)
 {
     rws_error err;
     b->pass.context = b;
-    b->pass.key = rws_key_for(seed, 0, RWS_KEY_METRIC, 0);
+    b->pass.key = rws__key_for(seed, 0, RWS_KEY_METRIC, 0);
     b->pass.n_data = n_data;
     b->pass.n_particles = n_particles;
-    if (rws_engine_forward(b->engine, &b->pass, &err) != RWS_OK) fail_msg("%s: %s", b->family->name, err.text);
-    return rws_engine_scores(b->engine);
+    if (rws__engine_forward(b->engine, &b->pass, &err) != RWS_OK) fail_msg("%s: %s", b->family->name, err.text);
+    return rws__engine_scores(b->engine);
 }
 
 void value_of(const rws_scores *s, int row, double *x)

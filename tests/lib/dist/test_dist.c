@@ -107,7 +107,7 @@ static rws_status draw_with(const rws_family *f, const setting *s, rws_error *er
     b.pass.context = &b;
     b.pass.n_data = 2;
     b.pass.n_particles = 3;
-    const rws_status status = rws_engine_forward(b.engine, &b.pass, err);
+    const rws_status status = rws__engine_forward(b.engine, &b.pass, err);
     bench_release(&b);
     return status;
 }
@@ -178,7 +178,7 @@ static void bad_program(rws_path *path, void *context)
     const bad_case *c = context;
     for (int i = 0; i < 2; i++) {
         const bool guide = c->sleep ? i : !i;
-        rws_path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+        rws__path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
         visit_bad(path, c, guide ? c->bad_guide : c->bad_model);
     }
 }
@@ -188,7 +188,7 @@ static void check_bad(const bad_case *c)
     const rws_params none = {0};
     for (int scalar = 0; scalar < 2; scalar++)
         for (int pathwise = 0; pathwise < 2; pathwise++) {
-            rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+            rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
             rws_error        err = {{0}};
             char             sentence[200], site[40];
             const rws_pass   pass = {.program = bad_program,
@@ -198,13 +198,13 @@ static void check_bad(const bad_case *c)
                                      .pathwise = pathwise,
                                      .n_data = c->sleep ? 1 : 2,
                                      .n_particles = 3};
-            const rws_status status = rws_engine_forward(e, &pass, &err);
+            const rws_status status = rws__engine_forward(e, &pass, &err);
             snprintf(site, sizeof site, "\"v\"%s in the %s", c->visits > 1 ? " (visit 1)" : "",
                      c->bad_guide ? "guide" : "model");
             snprintf(sentence, sizeof sentence, c->what->sentence, site);
             assert_string_equal(err.text, sentence);
             assert_int_equal(status, RWS_BROKEN);
-            rws_engine_free(e);
+            rws__engine_free(e);
         }
 }
 
@@ -265,10 +265,10 @@ static void densities_of_misfits(rws_path *path, void *context)
     const rws_var two = rws_constants(path, (float[]){1, 2}, 2), three = rws_constants(path, (float[]){1, 2, 3}, 3);
     const rws_var zero = rws_constant(path, 0);
     const int    *which = context;
-    rws_path_output(path, 0,
-                    *which == 0   ? rws_normal_density(path, two, three, rws_constant(path, 1))
-                    : *which == 1 ? rws_concrete_density(path, two, three, rws_constant(path, 1))
-                                  : rws_concrete_density(path, two, two, zero));
+    rws__path_output(path, 0,
+                     *which == 0   ? rws_normal_density(path, two, three, rws_constant(path, 1))
+                     : *which == 1 ? rws_concrete_density(path, two, three, rws_constant(path, 1))
+                                   : rws_concrete_density(path, two, two, zero));
 }
 
 static void densities_outside_of_sites_are_checked(void **state)
@@ -282,13 +282,13 @@ static void densities_outside_of_sites_are_checked(void **state)
         "temperature, not 2, 3 and 1 numbers.",
         "The temperature is 0; it must be above 0."};
     for (int i = 0; i < COUNT(sentences); i++) {
-        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_engine    *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error      err = {{0}};
         const rws_pass pass = {
             .program = densities_of_misfits, .context = &i, .mode = RWS_COMPUTE, .n_data = 1, .n_particles = 1};
-        assert_int_not_equal(rws_engine_forward(e, &pass, &err), RWS_OK);
+        assert_int_not_equal(rws__engine_forward(e, &pass, &err), RWS_OK);
         assert_string_equal(err.text, sentences[i]);
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
 }
 
@@ -299,7 +299,7 @@ static void density_of_nan(rws_path *path, void *context)
     const rws_var     zero = rws_constant(path, 0), nan = rws_div(path, zero, zero);
     rws_var           p[RWS_FAMILY_PARAMS];
     for (int i = 0; i < f->n_params; i++) p[i] = rws_constant(path, (float)(i + 1)); /* bounds rise */
-    rws_path_output(path, 0, rws_log_density(path, f, nan, p));
+    rws__path_output(path, 0, rws_log_density(path, f, nan, p));
 }
 
 static void a_value_that_is_no_number_is_not_impossible(void **state)
@@ -309,14 +309,14 @@ static void a_value_that_is_no_number_is_not_impossible(void **state)
     for (int i = 0; rws_families[i]; i++) {
         rws_family f = *rws_families[i];
         if (strcmp(f.name, "mixture") == 0) continue; /* its densities are those of its components */
-        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_engine    *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error      err = {""};
         const rws_pass pass = {
             .program = density_of_nan, .context = &f, .mode = RWS_COMPUTE, .n_data = 1, .n_particles = 1};
-        const rws_status status = rws_engine_forward(e, &pass, &err);
-        if (status == RWS_OK && !isnan(rws_engine_scores(e)->out[0][0]))
-            fail_msg("%s: the log-density of NaN is %g", f.name, rws_engine_scores(e)->out[0][0]);
-        rws_engine_free(e);
+        const rws_status status = rws__engine_forward(e, &pass, &err);
+        if (status == RWS_OK && !isnan(rws__engine_scores(e)->out[0][0]))
+            fail_msg("%s: the log-density of NaN is %g", f.name, rws__engine_scores(e)->out[0][0]);
+        rws__engine_free(e);
     }
 }
 
@@ -324,7 +324,7 @@ static void a_value_that_is_no_number_is_not_impossible(void **state)
 static void smoothed_alone(rws_path *path, void *context)
 {
     (void)context;
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     rws_categorical(path, "z", rws_constant(path, 0));
 }
 
@@ -332,14 +332,14 @@ static void one_category_is_not_smoothed(void **state)
 {
     (void)state;
     const rws_params   none = {0};
-    rws_engine        *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine        *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
     rws_error          err = {""};
     const rws_proposal proposal = {.how = RWS_SMOOTHED, .sharpness = 8};
     const rws_pass     pass = {.program = smoothed_alone, .proposal = &proposal, .n_data = 1, .n_particles = 2};
-    assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__engine_forward(e, &pass, &err), RWS_BAD_INPUT);
     assert_non_null(
         strstr(err.text, "In the guide, after site \"z\": a choice among 1 has no bits that could be smoothed"));
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* A standard deviation of 0 in rows that a branch keeps away from the site is no mistake. */
@@ -348,7 +348,7 @@ static void guarded(rws_path *path, void *context)
     const float logits[] = {0, 0, 0};
     (void)context;
     for (int side = 0; side < 2; side++) {
-        rws_path_side(path, side ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+        rws__path_side(path, side ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
         const rws_var z = rws_categorical(path, "z", rws_constants(path, logits, 3));
         const rws_var sd = rws_mul(path, z, rws_constant(path, 2)); /* at the rows of all z */
         if (rws_branch(path, z) > 0 && side) rws_normal(path, "x", rws_constant(path, 0), sd);
@@ -363,11 +363,11 @@ static void rows_that_a_branch_keeps_away_are_not_looked_at(void **state)
     const rws_field  field = {"x", 1};
     const float      x[] = {0.5f, 1}, *fields[] = {x};
     for (int scalar = 0; scalar < 2; scalar++) {
-        rws_engine    *e = rws_engine_new(&none, &field, 1, NULL);
+        rws_engine    *e = rws__engine_new(&none, &field, 1, NULL);
         rws_error      err = {{0}};
         const rws_pass pass = {.program = guarded, .scalar = scalar, .n_data = 2, .n_particles = 50, .fields = fields};
-        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-        rws_engine_free(e);
+        if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+        rws__engine_free(e);
     }
 }
 
@@ -378,12 +378,12 @@ static void counts_of_some(rws_path *path, void *context)
     const float logits[] = {0, 0, 0, 0};
     (void)context;
     for (int side = 0; side < 2; side++) {
-        rws_path_side(path, side ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+        rws__path_side(path, side ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
         const rws_var z = rws_categorical(path, "z", rws_constants(path, logits, 4));
         const rws_var rate = rws_affine(path, z, 6, -3); /* at the rows of all z */
         rws_var       n = rws_constant(path, -1);
         if (rws_branch(path, rws_greater(path, z, rws_constant(path, 0)))) n = rws_poisson(path, "n", rate);
-        rws_path_output(path, 0, n);
+        rws__path_output(path, 0, n);
     }
 }
 
@@ -392,15 +392,15 @@ static void rows_that_have_left_do_not_shorten_tables(void **state)
     (void)state;
     const rws_params none = {0};
     for (int scalar = 0; scalar < 2; scalar++) {
-        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_engine    *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error      err = {{0}};
         const rws_pass pass = {.program = counts_of_some, .scalar = scalar, .n_data = 2, .n_particles = 2000};
         double         most = 0;
-        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-        const rws_scores *s = rws_engine_scores(e);
+        if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws__engine_scores(e);
         for (int i = 0; i < s->n; i++) most = fmax(most, s->out[0][i]);
         assert_true(most > 16); /* a third of the draws with rate 15 is */
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
 }
 
@@ -409,15 +409,15 @@ static void tempered_program(rws_path *path, void *context)
 {
     const float even[] = {0, 0, 0}, table[] = {0.5f, -1, 2};
     (void)context;
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     const rws_var z = rws_categorical(path, "z", rws_constants(path, even, 3));
     const rws_var a = rws_categorical(path, "a", rws_constants(path, even, 3));
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     rws_categorical(path, "a", rws_constants(path, even, 3));
     const rws_var logits = rws_mul(path, rws_constants(path, table, 3), rws_affine(path, a, 1, 1));
     rws_categorical(path, "z", rws_log_softmax(path, rws_div(path, logits, rws_constant(path, 2))));
-    rws_path_output(path, 0, z);
-    rws_path_output(path, 1, a);
+    rws__path_output(path, 0, z);
+    rws__path_output(path, 1, a);
 }
 
 static void tempered_logits_are_scored_as_drawn(void **state)
@@ -425,18 +425,18 @@ static void tempered_logits_are_scored_as_drawn(void **state)
     (void)state;
     const double     table[] = {0.5, -1, 2};
     const rws_params none = {0};
-    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
     rws_error        err = {{0}};
     const rws_pass   pass = {.program = tempered_program, .n_data = 1, .n_particles = 200};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    const rws_scores *s = rws_engine_scores(e);
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws__engine_scores(e);
     assert_int_equal(s->n, 9);
     for (int i = 0; i < s->n; i++) {
         setting one = {.n_a = 3};
         for (int j = 0; j < 3; j++) one.a[j] = table[j] * (s->out[1][i] + 1) / 2;
         assert_true(as_dense(s->log_p[i], log_share(&one, (int)s->out[0][i]) - log(3)));
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* A long run with what cannot happen first, in the middle and last: it never does. Sums of the same numbers in another
@@ -744,11 +744,11 @@ static void visit_inflated(rws_path *path)
 static void inflated_program(rws_path *path, void *context)
 {
     (void)context;
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     visit_inflated(path);
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     visit_inflated(path);
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__path_side(path, RWS_SIDE_NONE);
 }
 
 static double look_at_inflated(void *context, int round, int wide)
@@ -760,11 +760,11 @@ static double look_at_inflated(void *context, int round, int wide)
     rws_error      err = {""};
     rws_engine    *e = context;
     const rws_pass pass = {.program = inflated_program,
-                           .key = rws_key_for(20 + (uint64_t)round, 0, RWS_KEY_METRIC, 0),
+                           .key = rws__key_for(20 + (uint64_t)round, 0, RWS_KEY_METRIC, 0),
                            .n_data = 1,
                            .n_particles = n};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    const rws_scores *s = rws_engine_scores(e);
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws__engine_scores(e);
     for (int k = 0; k < MOST; k++)
         expected[k] = n * ((k == 0) * share + (1 - share) * exp(k * log(inflated[2]) - inflated[2] - lgamma(k + 1)));
     for (int i = 0; i < s->n; i++) { /* the log-density tells the number: no two are equal */
@@ -781,9 +781,9 @@ static void mixtures_of_whole_numbers(void **state)
 {
     (void)state;
     const rws_params none = {0};
-    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
     stays_likely("a Poisson with more zeros", look_at_inflated, e);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* What the two sides visit, and what is said. */
@@ -795,7 +795,7 @@ static void mixed_program(rws_path *path, void *context)
     const rws_family   *normal = rws_family_find("normal");
     const rws_component good[] = {{normal, scalar}, {normal, scalar}}, uneven[] = {{normal, scalar}, {normal, wide}},
                         empty[] = {{normal, scalar}, {NULL, NULL}}, bare[] = {{normal, scalar}, {normal, NULL}};
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     switch (which) {
     case 0:
     case 1: rws_mixture(path, "v", two, good, 2); break;
@@ -810,7 +810,7 @@ static void mixed_program(rws_path *path, void *context)
     case 10: rws_multivariate_normal(path, "v", two, two); break;
     default: rws_multivariate_normal(path, "v", rws_zeros(path, 50000), two);
     }
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     if (which == 0) rws_normal(path, "v", one, one);
     else rws_laplace(path, "v", one, one);
 }
@@ -835,13 +835,13 @@ static void mixtures_that_do_not_fit(void **state)
         "of 50000 numbers has 2 numbers; it takes 2500000000 (a matrix) or 1250025000 (its lower triangle, row by row)",
     };
     for (int i = 0; i < COUNT(sentences); i++) {
-        rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error        err = {""};
         const rws_pass   pass = {.program = mixed_program, .context = &i, .n_data = 1, .n_particles = 4};
-        const rws_status status = rws_engine_forward(e, &pass, &err);
+        const rws_status status = rws__engine_forward(e, &pass, &err);
         if (sentences[i] ? status != RWS_BAD_INPUT || !strstr(err.text, sentences[i]) : status != RWS_OK)
             fail_msg("case %d: status %d, \"%s\"", i, status, err.text);
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
 }
 

@@ -10,11 +10,11 @@ static void check_density(bench *b, int which)
     float     points[POINTS * WIDEST];
     const int n = points_of(b, points), dim = width_of(b);
     int       n_possible = 0;
-    rws_engine_free(b->engine);
+    rws__engine_free(b->engine);
     b->observed = true;
     b->fields[0] = (rws_field){"v", dim};
     b->field[0] = points;
-    b->engine = rws_engine_new(&b->params, b->fields, 1, NULL);
+    b->engine = rws__engine_new(&b->params, b->fields, 1, NULL);
     const rws_scores *s = bench_draw(b, 1, n, 1);
     assert_int_equal(s->n, n);
     for (int i = 0; i < n; i++) {

@@ -192,17 +192,17 @@ static void program(rws_path *path, void *context)
     rws_var      p[4] = {{0}};
     for (int k = 0; k < 4; k++)
         if (at->n_p[k]) p[k] = rws_constants(path, at->p[k], at->n_p[k]);
-    rws_path_output(path, 0, rws_log_density(path, at->family, rws_constants(path, at->x, at->n_x), p));
+    rws__path_output(path, 0, rws_log_density(path, at->family, rws_constants(path, at->x, at->n_x), p));
 }
 
 static double by_engine(rws_engine *e, point *at)
 {
     rws_error      err = {""};
     const rws_pass pass = {.program = program, .context = at, .mode = RWS_COMPUTE, .n_data = 1, .n_particles = 1};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK)
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK)
         fail_msg("%s at %g by %g and %g: %s", at->family->name, (double)at->x[0], (double)at->p[0][0],
                  (double)at->p[1][0], err.text);
-    return rws_engine_scores(e)->out[0][0];
+    return rws__engine_scores(e)->out[0][0];
 }
 
 /* The value and parameters as floats hold them; the second parameter of a uniform and those of a truncated normal are
@@ -223,7 +223,7 @@ static void densities_are_those_of_gsl(void **state)
 {
     (void)state;
     const rws_params none = {0};
-    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
     for (int f = 0; rws_families[f]; f++) {
         const struct known *k = known_of(rws_families[f]->name);
         int                 n = 0, compared = 0;
@@ -250,14 +250,14 @@ static void densities_are_those_of_gsl(void **state)
         }
         if (compared < SPREAD) fail_msg("%s: only %d points were compared", k->family, compared);
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 static void vectors_are_those_of_gsl(void **state)
 {
     (void)state;
     const rws_params none = {0};
-    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
     die              d = {17};
     for (int i = 0; i < 300; i++) {
         double   a[3], x[3], total = 0, weight = 0, logits[3], share_of[3];
@@ -314,7 +314,7 @@ static void vectors_are_those_of_gsl(void **state)
         if (!near(by_engine(e, &at), want, 1e-4 * (1 + fabs(want))))
             fail_msg("multivariate normal: %g, not %g", by_engine(e, &at), want);
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- draws with extreme parameters are finite numbers of the support, with finite log-densities */
@@ -330,12 +330,12 @@ static void draw_program(rws_path *path, void *context)
     const extreme *at = context;
     rws_var        p[3] = {{0}};
     for (int k = 0; k < at->n; k++) p[k] = rws_constants(path, at->p[k], 1);
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     const rws_var v = rws_site_visit(path, "v", at->family, p);
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     rws_site_visit(path, "v", at->family, p);
-    rws_path_side(path, RWS_SIDE_NONE);
-    rws_path_output(path, 0, v);
+    rws__path_side(path, RWS_SIDE_NONE);
+    rws__path_output(path, 0, v);
 }
 
 static void extreme_draws_are_possible(void **state)
@@ -344,7 +344,7 @@ static void extreme_draws_are_possible(void **state)
     const rws_params  none = {0};
     const char *const names[] = {"exponential", "half-normal", "gamma",    "inverse gamma",
                                  "beta",        "log-normal",  "von mises"};
-    rws_engine       *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine       *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
     for (int f = 0; f < COUNT(names); f++)
         for (int i = 0; i < SPREAD * SPREAD; i++) {
             extreme   at = {.family = rws_family_find(names[f])};
@@ -354,11 +354,11 @@ static void extreme_draws_are_possible(void **state)
             at.p[1][0] = (float)ranges[SHAPE][i / SPREAD];
             const rws_pass pass = {.program = draw_program,
                                    .context = &at,
-                                   .key = rws_key_for(1, 0, RWS_KEY_METRIC, 0),
+                                   .key = rws__key_for(1, 0, RWS_KEY_METRIC, 0),
                                    .n_data = 1,
                                    .n_particles = 20};
-            if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", names[f], err.text);
-            const rws_scores *s = rws_engine_scores(e);
+            if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", names[f], err.text);
+            const rws_scores *s = rws__engine_scores(e);
             for (int r = 0; r < s->n; r++) {
                 const double x = s->out[0][r];
                 const bool   inside = at.family->support == RWS_SUPPORT_POSITIVE ? x > 0
@@ -369,7 +369,7 @@ static void extreme_draws_are_possible(void **state)
                              (double)at.p[1][0], x, s->log_q[r]);
             }
         }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* With many degrees of freedom a Student t number is nearly the normal noise behind it, and hardly moves with them: its
@@ -404,7 +404,7 @@ static void many_degrees_of_freedom_are_normal(void **state)
                 fail_msg("by %g degrees and %g: %.9g, with a slope of %g", (double)degrees, (double)chances[i],
                          (double)out, (double)by_degrees * (double)degrees);
         }
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 /* Log-densities with large parameters, by mpmath with 60 digits at these floats. */
@@ -550,7 +550,7 @@ static void large_parameters_keep_their_digits(void **state)
 {
     (void)state;
     const rws_params none = {0};
-    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
     for (int i = 0; i < COUNT(large); i++) {
         const rws_family *f = rws_family_find(large[i].family);
         point             at = point_at(f, large[i].x, large[i].p, f->n_params);
@@ -559,7 +559,7 @@ static void large_parameters_keep_their_digits(void **state)
             fail_msg("%s at %.9g by %.9g and %.9g: %.9g, not %.9g", f->name, large[i].x, large[i].p[0], large[i].p[1],
                      got, large[i].want);
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 int main(void)

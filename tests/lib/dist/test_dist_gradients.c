@@ -45,7 +45,7 @@ static double look_at_gradients(bench *b, int round, int wide, double (*expected
         rws_scores *s = bench_draw(b, 1000 * (uint64_t)(round + 1) + i, 1, EACH);
         for (int r = 0; r < s->n; r++) weigh(s, r, (double)s->count[r] / EACH);
         memset(gradient, 0, n * sizeof *gradient);
-        rws_engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL);
+        rws__engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL);
         for (size_t j = 0; j < n; j++) mean[j * batches + i] = (double)gradient[j];
     }
     for (size_t j = 0; j < n; j++) {
@@ -132,7 +132,7 @@ static void gradient_of(bench *b, void (*weigh)(rws_scores *s, int row, double b
     rws_scores *s = bench_draw(b, 60, 1, 500);
     for (int r = 0; r < s->n; r++) weigh(s, r, (double)s->count[r] / 500);
     memset(gradient, 0, b->params.size * sizeof *gradient);
-    rws_engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL);
+    rws__engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL);
 }
 
 static void weigh_r(rws_scores *s, int row, double by)
@@ -184,7 +184,7 @@ static void score(rws_path *path, void *context)
     rws_var       p[PARAMETERS] = {{0}};
     for (int k = 0; k < PARAMETERS; k++)
         if (s->p[k]) p[k] = rws_parameter(path, s->p[k]);
-    rws_path_output(path, 0, rws_log_density(path, s->b->family, rws_parameter(path, s->x), p));
+    rws__path_output(path, 0, rws_log_density(path, s->b->family, rws_parameter(path, s->x), p));
 }
 
 /* The twin at numbers v: first the value, then the parameters. */
@@ -231,14 +231,14 @@ static void check_tangent(const bench *b, int which, rws_engine *e, double *v, c
     float       direction[WIDEST * (PARAMETERS + 1)] = {0}, gradient[WIDEST * (PARAMETERS + 1)] = {0};
     double      d[WIDEST * (PARAMETERS + 1)] = {0};
     rws_error   err = {""};
-    rws_scores *s = rws_engine_scores(e);
+    rws_scores *s = rws__engine_scores(e);
     for (int i = 0; i < n; i++) {
         const bool factor = strcmp(b->family->name, "multivariate normal") == 0 && i >= 2 * width_of(b);
         if (!moves(b, i) || factor || !isfinite(v[i]) || fabs(v[i]) > 200 || (v[i] != 0 && fabs(v[i]) < 0.02)) continue;
         direction[place[i]] = (float)(fmin(fabs(v[i]) + (v[i] == 0), 1) * (i % 2 ? 0.3 : -0.2));
         d[i] = (double)direction[place[i]];
     }
-    const rws_status status = rws_engine_tangent(e, 0, SLOT, 1u << RWS_PHI, direction, &err);
+    const rws_status status = rws__engine_tangent(e, 0, SLOT, 1u << RWS_PHI, direction, &err);
     if (status != RWS_OK) {
         if (has_tangent(b->family->name) || !strstr(err.text, "has no second derivative here."))
             fail_msg("%s: \"%s\"", named(b, which, "a tangent"), err.text);
@@ -249,7 +249,7 @@ static void check_tangent(const bench *b, int which, rws_engine *e, double *v, c
         fail_msg("%s is %g, not %g", named(b, which, "a tangent"), s->out[SLOT][0], want);
     s->coef_out[0][0] = 0;
     s->coef_out[SLOT][0] = 1;
-    assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+    assert_int_equal(rws__engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
     for (int i = 0; i < n; i++) {
         const double was = v[i], h = 1e-4 * fmin(1, fmax(fabs(was), 0.01));
         if (d[i] == 0) continue;
@@ -281,20 +281,20 @@ static void check_exact(bench *b, int which)
             for (int i = 0; i < numbers_in(b->setting, k); i++) v[all++] = (double)(float)numbers_of(b->setting, k)[i];
         if (!(fabs(twin_at(b, v)) < 1e6)) continue; /* impossible, or differences drown in rounding */
         looked++;
-        s.x = rws_params_add(&s.params, RWS_PHI, "x", 1, dim);
+        s.x = rws__params_add(&s.params, RWS_PHI, "x", 1, dim);
         for (int k = 0, from = dim; k < PARAMETERS; from += numbers_in(b->setting, k++)) {
             if (!numbers_in(b->setting, k)) continue;
             const bool still = k == 1 && strcmp(b->family->name, "multivariate normal") == 0; /* has no tangent */
-            s.p[k] = rws_params_add(&s.params, still ? RWS_THETA : RWS_PHI, (char[]){(char)('a' + k), 0}, 1,
-                                    numbers_in(b->setting, k));
+            s.p[k] = rws__params_add(&s.params, still ? RWS_THETA : RWS_PHI, (char[]){(char)('a' + k), 0}, 1,
+                                     numbers_in(b->setting, k));
             for (int i = 0; i < numbers_in(b->setting, k); i++) s.p[k]->value[i] = (float)v[from + i];
         }
         for (int j = 0; j < dim; j++) s.x->value[j] = (float)v[j];
-        rws_params_pack(&s.params);
+        rws__params_pack(&s.params);
         for (int j = 0; j < dim; j++) place[j] = s.x->offset + (size_t)j;
         for (int k = 0, to = dim; k < PARAMETERS; k++)
             for (int i = 0; i < numbers_in(b->setting, k); i++) place[to++] = s.p[k]->offset + (size_t)i;
-        rws_engine    *e = rws_engine_new(&s.params, (rws_field[1]){{0}}, 0, NULL);
+        rws_engine    *e = rws__engine_new(&s.params, (rws_field[1]){{0}}, 0, NULL);
         rws_error      err;
         float         *gradient = calloc((size_t)all, sizeof *gradient);
         const rws_pass pass = {.program = score,
@@ -303,9 +303,9 @@ static void check_exact(bench *b, int which)
                                .groups = 1u << RWS_PHI | 1u << RWS_THETA,
                                .n_data = 1,
                                .n_particles = 1};
-        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", named(b, which, "a score"), err.text);
-        rws_engine_scores(e)->coef_out[0][0] = 1;
-        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI | 1u << RWS_THETA, gradient, NULL), RWS_OK);
+        if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", named(b, which, "a score"), err.text);
+        rws__engine_scores(e)->coef_out[0][0] = 1;
+        assert_int_equal(rws__engine_backward(e, 1u << RWS_PHI | 1u << RWS_THETA, gradient, NULL), RWS_OK);
         for (int i = 0; i < all; i++) {
             const double was = v[i], h = 1e-5 * fmax(fabs(was), 1e-2);
             if (!moves(b, i) || !isfinite(was)) continue;
@@ -320,8 +320,8 @@ static void check_exact(bench *b, int which)
         }
         check_tangent(b, which, e, v, place, all);
         free(gradient);
-        rws_engine_free(e);
-        rws_params_release(&s.params);
+        rws__engine_free(e);
+        rws__params_release(&s.params);
     }
     assert_true(looked > 0);
 }

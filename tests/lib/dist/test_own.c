@@ -25,15 +25,15 @@ static void program(rws_path *path, void *context)
     const bench  *b = context;
     const rws_var p[] = {rws_parameter(path, b->p[1]), rws_parameter(path, b->p[2])};
     if (!b->drawn) {
-        rws_path_output(path, 0, rws_log_density(path, b->family, rws_parameter(path, b->p[0]), p));
+        rws__path_output(path, 0, rws_log_density(path, b->family, rws_parameter(path, b->p[0]), p));
         return;
     }
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     const rws_var x = rws_site_visit(path, "x", b->family, p);
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     rws_site_visit(path, "x", b->family, p);
-    rws_path_side(path, RWS_SIDE_NONE);
-    rws_path_output(path, 0, x);
+    rws__path_side(path, RWS_SIDE_NONE);
+    rws__path_output(path, 0, x);
 }
 
 static rws_scores *forward(rws_engine *e, bench *b, int n)
@@ -44,11 +44,11 @@ static rws_scores *forward(rws_engine *e, bench *b, int n)
                            .mode = b->drawn ? RWS_WAKE : RWS_COMPUTE,
                            .groups = 1u << RWS_PHI,
                            .pathwise = true,
-                           .key = rws_key_for(3, 0, RWS_KEY_METRIC, 0),
+                           .key = rws__key_for(3, 0, RWS_KEY_METRIC, 0),
                            .n_data = 1,
                            .n_particles = n};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    return rws_engine_scores(e);
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    return rws__engine_scores(e);
 }
 
 static double look_at_draws(void *context, int round, int wide)
@@ -82,15 +82,15 @@ static void the_example_is_right(void **state)
         float       gradient[3] = {0};
         const char *names[] = {"x", "a", "b"};
         for (int k = 0; k < 3; k++) {
-            b.p[k] = rws_params_add(&params, RWS_PHI, names[k], 1, 1);
+            b.p[k] = rws__params_add(&params, RWS_PHI, names[k], 1, 1);
             b.p[k]->value[0] = (float)cases[i][k];
         }
-        rws_params_pack(&params);
-        rws_engine *e = rws_engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
+        rws__params_pack(&params);
+        rws_engine *e = rws__engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
         rws_scores *s = forward(e, &b, 1);
         assert_true(near(s->out[0][0], twin(cases[i]), 1e-5));
         s->coef_out[0][0] = 1;
-        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+        assert_int_equal(rws__engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
         for (int k = 0; k < 3; k++) {
             double up[3], down[3];
             memcpy(up, cases[i], sizeof up), memcpy(down, cases[i], sizeof down);
@@ -108,7 +108,7 @@ static void the_example_is_right(void **state)
         const double x = s->out[0][0], v = pow(1 - pow(x, cases[i][1]), cases[i][2]);
         s->coef_out[0][0] = 1;
         memset(gradient, 0, sizeof gradient);
-        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+        assert_int_equal(rws__engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
         for (int k = 1; k < 3; k++) {
             double up[3], down[3];
             memcpy(up, cases[i], sizeof up), memcpy(down, cases[i], sizeof down);
@@ -118,8 +118,8 @@ static void the_example_is_right(void **state)
             if (!near((double)gradient[k], want, 1e-3 * (1 + fabs(want))))
                 fail_msg("case %d, a draw by %s: %g, not %g", i, names[k], (double)gradient[k], want);
         }
-        rws_engine_free(e);
-        rws_params_release(&params);
+        rws__engine_free(e);
+        rws__params_release(&params);
     }
 }
 
@@ -294,11 +294,11 @@ static void only_program(rws_path *path, void *context)
         .name = "only", .n_params = 1, .length = one_number, .draw = only_index, .log_density = certain};
     const rws_var logits = rws_constants(path, (float[]){0.5f, 1, -1}, 3);
     (void)context;
-    rws_path_side(path, RWS_SIDE_GUIDE);
-    rws_path_output(path, 0, rws_site_visit(path, "z", &f, &logits));
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_GUIDE);
+    rws__path_output(path, 0, rws_site_visit(path, "z", &f, &logits));
+    rws__path_side(path, RWS_SIDE_MODEL);
     rws_site_visit(path, "z", &f, &logits);
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__path_side(path, RWS_SIDE_NONE);
 }
 
 static void a_draw_takes_log_probabilities_of_any_op(void **state)
@@ -306,12 +306,12 @@ static void a_draw_takes_log_probabilities_of_any_op(void **state)
     (void)state;
     const rws_params params = {0};
     const rws_pass   pass = {.program = only_program, .mode = RWS_WAKE, .n_data = 1, .n_particles = 5};
-    rws_engine      *e = rws_engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine      *e = rws__engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
     rws_error        err = {""};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    assert_int_equal(rws_engine_scores(e)->n, 1);
-    assert_true(rws_engine_scores(e)->out[0][0] == 0);
-    rws_engine_free(e);
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_int_equal(rws__engine_scores(e)->n, 1);
+    assert_true(rws__engine_scores(e)->out[0][0] == 0);
+    rws__engine_free(e);
 }
 
 /* ---- functions of draws in the program's own code, and densities that do not fit */
@@ -464,7 +464,7 @@ static rws_trainer *start(const rws_model *m, const char *method, bool scalar)
 /* Methods that need more than the two programs (em, and the ones with a relaxed model) are left out. */
 static bool applies(const char *method)
 {
-    return !rws_estimator_find(method)->refuses;
+    return !rws__estimator_find(method)->refuses;
 }
 
 static void the_expression_is_the_built_in_density(void **state)

@@ -267,7 +267,7 @@ typedef struct {
 static void program(rws_path *path, void *context)
 {
     const bench *b = context;
-    rws_path_output(path, 0, b->subject->program(path, rws_parameter(path, b->a), rws_parameter(path, b->b)));
+    rws__path_output(path, 0, b->subject->program(path, rws_parameter(path, b->a), rws_parameter(path, b->b)));
 }
 
 /* The derivative of the twin along a direction. */
@@ -286,8 +286,8 @@ static void value_gradient_and_tangent(void **state)
     rws_error err;
     double    x[2 * N], direction[2 * N], unit[2 * N];
     float     gradient[2 * N] = {0}, moves[2 * N];
-    b.a = rws_params_add(&b.params, RWS_PHI, "a", 1, N);
-    b.b = rws_params_add(&b.params, RWS_PHI, "b", 1, N);
+    b.a = rws__params_add(&b.params, RWS_PHI, "a", 1, N);
+    b.b = rws__params_add(&b.params, RWS_PHI, "b", 1, N);
     for (int i = 0; i < 2 * N; i++) {
         float *to = i < N ? &b.a->value[i] : &b.b->value[i - N];
         *to = (float)((i % 2 ? 1 : -1) * die_between(&d, 0.5, 1.5)); /* away from 0, where |x| has no slope */
@@ -295,27 +295,27 @@ static void value_gradient_and_tangent(void **state)
         moves[i] = (float)die_between(&d, -1, 1);
         direction[i] = (double)moves[i];
     }
-    rws_params_pack(&b.params);
-    b.engine = rws_engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
+    rws__params_pack(&b.params);
+    b.engine = rws__engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
     const rws_pass pass = {
         .program = program, .context = &b, .mode = RWS_WAKE, .groups = 1u << RWS_PHI, .n_data = 1, .n_particles = 1};
-    if (rws_engine_forward(b.engine, &pass, &err) != RWS_OK) fail_msg("%s: %s", b.subject->name, err.text);
-    rws_scores *s = rws_engine_scores(b.engine);
+    if (rws__engine_forward(b.engine, &pass, &err) != RWS_OK) fail_msg("%s: %s", b.subject->name, err.text);
+    rws_scores *s = rws__engine_scores(b.engine);
     assert_near(s->out[0][0], b.subject->twin(x), 1e-5 * (1 + fabs(b.subject->twin(x))));
     s->coef_out[0][0] = 1;
-    assert_int_equal(rws_engine_backward(b.engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+    assert_int_equal(rws__engine_backward(b.engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
     for (int i = 0; i < 2 * N; i++) {
         memset(unit, 0, sizeof unit);
         unit[i] = 1;
         assert_near((double)gradient[i], along(&b, x, unit), 2e-5 * (1 + fabs(along(&b, x, unit))));
     }
-    if (rws_engine_tangent(b.engine, 0, SLOT, 1u << RWS_PHI, moves, &err) != RWS_OK)
+    if (rws__engine_tangent(b.engine, 0, SLOT, 1u << RWS_PHI, moves, &err) != RWS_OK)
         fail_msg("%s: %s", b.subject->name, err.text);
     assert_near(s->out[SLOT][0], along(&b, x, direction), 2e-5 * (1 + fabs(along(&b, x, direction))));
     s->coef_out[0][0] = 0;
     s->coef_out[SLOT][0] = 1;
     memset(gradient, 0, sizeof gradient);
-    assert_int_equal(rws_engine_backward(b.engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+    assert_int_equal(rws__engine_backward(b.engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
     for (int i = 0; i < 2 * N; i++) {
         const double h = 1e-4, was = x[i];
         double       end[2];
@@ -328,8 +328,8 @@ static void value_gradient_and_tangent(void **state)
         if (!near((double)gradient[i], want, 1e-4 * (1 + fabs(want))))
             fail_msg("%s: second derivative %d is %g, not %g", b.subject->name, i, (double)gradient[i], want);
     }
-    rws_engine_free(b.engine);
-    rws_params_release(&b.params);
+    rws__engine_free(b.engine);
+    rws__params_release(&b.params);
 }
 
 /* ---- parameters that count as constants */
@@ -338,10 +338,10 @@ static void frozen_program(rws_path *path, void *context)
 {
     const bench  *b = context;
     const rws_var x = rws_parameter(path, b->b);
-    rws_path_freeze(path, 1u << RWS_THETA | 1u << RWS_PHI);
-    const rws_var v = rws_record(path, &rws_op_dense, (rws_op_args){.w = b->a}, &x, 1, N);
-    rws_path_freeze(path, 0);
-    rws_path_output(path, 0, weighted(path, v));
+    rws__path_freeze(path, 1u << RWS_THETA | 1u << RWS_PHI);
+    const rws_var v = rws__record(path, &rws_op_dense, (rws_op_args){.w = b->a}, &x, 1, N);
+    rws__path_freeze(path, 0);
+    rws__path_output(path, 0, weighted(path, v));
 }
 
 /* A weight that is frozen has no gradient and does not move, though its input has one. */
@@ -352,28 +352,28 @@ static void frozen_weights_are_constants(void **state)
     die       d = {37};
     rws_error err;
     float     gradient[N * N + N] = {0}, moves[N * N + N];
-    b.a = rws_params_add(&b.params, RWS_THETA, "a", N, N);
-    b.b = rws_params_add(&b.params, RWS_PHI, "b", 1, N);
+    b.a = rws__params_add(&b.params, RWS_THETA, "a", N, N);
+    b.b = rws__params_add(&b.params, RWS_PHI, "b", 1, N);
     b.a->transposed = true;
     for (int i = 0; i < N * N; i++) b.a->value[i] = (float)die_between(&d, -1, 1);
     for (int i = 0; i < N; i++) b.b->value[i] = (float)die_between(&d, -1, 1);
     for (int i = 0; i < N * N + N; i++) moves[i] = i < N * N ? 1 : 0;
-    rws_params_pack(&b.params);
-    rws_params_transpose(&b.params, ~0u, b.params.value, b.params.transposed);
-    b.engine = rws_engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
+    rws__params_pack(&b.params);
+    rws__params_transpose(&b.params, ~0u, b.params.value, b.params.transposed);
+    b.engine = rws__engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
     const unsigned groups = 1u << RWS_THETA | 1u << RWS_PHI;
     const rws_pass pass = {
         .program = frozen_program, .context = &b, .mode = RWS_WAKE, .groups = groups, .n_data = 1, .n_particles = 1};
-    if (rws_engine_forward(b.engine, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    rws_scores *s = rws_engine_scores(b.engine);
+    if (rws__engine_forward(b.engine, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_scores *s = rws__engine_scores(b.engine);
     s->coef_out[0][0] = 1;
-    assert_int_equal(rws_engine_backward(b.engine, groups, gradient, NULL), RWS_OK);
+    assert_int_equal(rws__engine_backward(b.engine, groups, gradient, NULL), RWS_OK);
     for (int i = 0; i < N * N; i++) assert_true(gradient[i] == 0);
     for (int i = 0; i < N; i++) assert_true(gradient[N * N + i] != 0);
-    if (rws_engine_tangent(b.engine, 0, SLOT, 1u << RWS_THETA, moves, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__engine_tangent(b.engine, 0, SLOT, 1u << RWS_THETA, moves, &err) != RWS_OK) fail_msg("%s", err.text);
     assert_true(!s->out[SLOT] || s->out[SLOT][0] == 0);
-    rws_engine_free(b.engine);
-    rws_params_release(&b.params);
+    rws__engine_free(b.engine);
+    rws__params_release(&b.params);
 }
 
 /* ---- long chains */
@@ -384,7 +384,7 @@ static void chain_program(rws_path *path, void *context)
 {
     rws_var v = rws_parameter(path, context);
     for (int i = 0; i < LINKS; i++) v = rws_affine(path, rws_apply(path, RWS_LINEAR, v), 1, 0.5f);
-    rws_path_output(path, 0, v);
+    rws__path_output(path, 0, v);
 }
 
 /* The length of a program is no limit for second derivatives: they take no stack. */
@@ -392,27 +392,27 @@ static void long_chains_have_tangents(void **state)
 {
     (void)state;
     rws_params       params = {0};
-    const rws_param *p = rws_params_add(&params, RWS_PHI, "p", 1, 1);
+    const rws_param *p = rws__params_add(&params, RWS_PHI, "p", 1, 1);
     float            gradient = 0, moves = 3;
     rws_error        err = {""};
-    rws_params_pack(&params);
-    rws_engine    *e = rws_engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
+    rws__params_pack(&params);
+    rws_engine    *e = rws__engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
     const rws_pass pass = {.program = chain_program,
                            .context = (void *)p,
                            .mode = RWS_WAKE,
                            .groups = 1u << RWS_PHI,
                            .n_data = 1,
                            .n_particles = 1};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    rws_scores *s = rws_engine_scores(e);
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_scores *s = rws__engine_scores(e);
     assert_near(s->out[0][0], 0.5 * LINKS, 1e-3);
     s->coef_out[0][0] = 1;
-    assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, &gradient, NULL), RWS_OK);
+    assert_int_equal(rws__engine_backward(e, 1u << RWS_PHI, &gradient, NULL), RWS_OK);
     assert_true(gradient == 1);
-    if (rws_engine_tangent(e, 0, SLOT, 1u << RWS_PHI, &moves, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__engine_tangent(e, 0, SLOT, 1u << RWS_PHI, &moves, &err) != RWS_OK) fail_msg("%s", err.text);
     assert_true(s->out[SLOT][0] == 3);
-    rws_engine_free(e);
-    rws_params_release(&params);
+    rws__engine_free(e);
+    rws__params_release(&params);
 }
 
 /* ---- mistakes */
@@ -447,7 +447,7 @@ static void bad_program(rws_path *path, void *context)
     case 22: v = rws_pool2d(path, three, 1, 1, 1, (rws_pooling)7); break;
     default: v = rws_apply(path, (rws_function)99, two); break;
     }
-    rws_path_output(path, 0, rws_sum(path, v));
+    rws__path_output(path, 0, rws_sum(path, v));
 }
 
 static void mistakes_are_said(void **state)
@@ -481,12 +481,12 @@ static void mistakes_are_said(void **state)
     };
     for (int i = 0; i < COUNT(sentences); i++) {
         const rws_params none = {0};
-        rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error        err = {{0}};
         const rws_pass pass = {.program = bad_program, .context = &i, .mode = RWS_WAKE, .n_data = 1, .n_particles = 1};
-        assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__engine_forward(e, &pass, &err), RWS_BAD_INPUT);
         if (!strstr(err.text, sentences[i])) fail_msg("%s instead of %s", err.text, sentences[i]);
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
 }
 

@@ -56,13 +56,13 @@ static rws_pass pass_of(rws_method *m, rws_mode mode, bool scalar)
                       .n_data = mode == RWS_SLEEP ? 1 : B,
                       .n_particles = K,
                       .fields = mode == RWS_SLEEP ? NULL : data,
-                      .key = rws_key_for(5, 6, RWS_KEY_WAKE, 0)};
+                      .key = rws__key_for(5, 6, RWS_KEY_WAKE, 0)};
 }
 
 static void run(rws_engine *e, const rws_pass *p)
 {
     rws_error err = {""};
-    if (rws_engine_forward(e, p, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__engine_forward(e, p, &err) != RWS_OK) fail_msg("%s", err.text);
 }
 
 /* ---- a list of choices with memory of its own */
@@ -110,7 +110,7 @@ static void score_again(rws_method *m, rws_engine *e, const list *l, const float
         const rws_proposal mixture = {.how = RWS_DEFENSIVE, .delta = 0.2};
         p.proposal = defensive ? &mixture : NULL;
         run(e, &p);
-        const rws_scores *s = rws_engine_scores(e);
+        const rws_scores *s = rws__engine_scores(e);
         assert_int_equal(s->n, scalar ? 3 : 1);
         for (int i = 0; i < s->n; i++) {
             if (!isnan(log_p)) assert_same(s->log_p[i], log_p);
@@ -126,20 +126,20 @@ static void wake_choices_score_as_drawn(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method  m = {.model = &every};
         rws_params  none = {0};
-        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL), *again = rws_engine_new(&none, &field_x, 1, NULL);
+        rws_engine *e = rws__engine_new(&none, &field_x, 1, NULL), *again = rws__engine_new(&none, &field_x, 1, NULL);
         rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
         p.choices = true;
         run(e, &p);
-        const rws_scores *s = rws_engine_scores(e);
+        const rws_scores *s = rws__engine_scores(e);
         for (int d = 0; d < B; d++)
             for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
                 list l = {.n = 0};
                 int  dim = 0;
-                assert_int_equal(rws_engine_choices(e, (int)i, keep, &l), RWS_OK);
+                assert_int_equal(rws__engine_choices(e, (int)i, keep, &l), RWS_OK);
                 assert_string_equal(l.at[0].site, "kind");
                 assert_string_equal(l.at[1].site, "bits");
                 assert_string_equal(l.at[l.n - 1].site, "quiet");
-                assert_int_equal(*rws_engine_observed(e, (int)i, 0, &dim) == xs[d], 1);
+                assert_int_equal(*rws__engine_observed(e, (int)i, 0, &dim) == xs[d], 1);
                 assert_int_equal(dim, 1);
                 int visits = 0;
                 while (choice(&l, "step", visits)) visits++;
@@ -147,8 +147,8 @@ static void wake_choices_score_as_drawn(void **unused)
                 assert_int_equal(l.n, 2 + 2 * visits + 1 + 4);
                 score_again(&m, again, &l, &xs[d], scalar, s->log_p[i], s->log_q[i]);
             }
-        rws_engine_free(e);
-        rws_engine_free(again);
+        rws__engine_free(e);
+        rws__engine_free(again);
     }
 }
 
@@ -159,22 +159,22 @@ static void sleep_choices_and_data(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method  m = {.model = &every};
         rws_params  none = {0};
-        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL), *again = rws_engine_new(&none, &field_x, 1, NULL);
+        rws_engine *e = rws__engine_new(&none, &field_x, 1, NULL), *again = rws__engine_new(&none, &field_x, 1, NULL);
         rws_pass    p = pass_of(&m, RWS_SLEEP, scalar);
         for (int listed = 0; listed < 2; listed++) {
             p.choices = listed;
             run(e, &p);
-            const rws_scores *s = rws_engine_scores(e);
+            const rws_scores *s = rws__engine_scores(e);
             for (int i = 0; i < s->n; i++) {
                 list         l = {.n = 0};
-                const float *x = rws_engine_observed(e, i, 0, NULL);
-                if (listed) assert_int_equal(rws_engine_choices(e, i, keep, &l), RWS_OK);
+                const float *x = rws__engine_observed(e, i, 0, NULL);
+                if (listed) assert_int_equal(rws__engine_choices(e, i, keep, &l), RWS_OK);
                 if (listed) score_again(&m, again, &l, x, scalar, NAN, s->log_q[i]);
                 total[scalar] += (double)*x;
             }
         }
-        rws_engine_free(e);
-        rws_engine_free(again);
+        rws__engine_free(e);
+        rws__engine_free(again);
     }
     assert_same(total[0], total[1]); /* the model made the same data */
 }
@@ -186,20 +186,20 @@ static void partly_given(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method  m = {.model = &every};
         rws_params  none = {0};
-        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL);
+        rws_engine *e = rws__engine_new(&none, &field_x, 1, NULL);
         rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
         list        all = {.n = 0}, rest = {.n = 0};
         p.n_particles = p.n_data = 1;
         p.choices = true;
         run(e, &p);
-        const double log_p = rws_engine_scores(e)->log_p[0];
-        assert_int_equal(rws_engine_choices(e, 0, keep, &all), RWS_OK);
+        const double log_p = rws__engine_scores(e)->log_p[0];
+        assert_int_equal(rws__engine_choices(e, 0, keep, &all), RWS_OK);
         const rws_choice some[] = {*choice(&all, "uniform", 0), *choice(&all, "kind", 0), *choice(&all, "bits", 0)};
         p.given = some;
         p.n_given = 3;
         run(e, &p);
-        assert_same(rws_engine_scores(e)->log_p[0], log_p);
-        assert_int_equal(rws_engine_choices(e, 0, keep, &rest), RWS_OK);
+        assert_same(rws__engine_scores(e)->log_p[0], log_p);
+        assert_int_equal(rws__engine_choices(e, 0, keep, &rest), RWS_OK);
         assert_int_equal(rest.n, all.n);
         assert_memory_equal(rest.value, all.value, (size_t)all.n * sizeof all.value[0]);
 
@@ -210,8 +210,8 @@ static void partly_given(void **unused)
         p.given = &given_x;
         p.n_given = 1;
         run(e, &p);
-        for (int i = 0; i < rws_engine_scores(e)->n; i++) assert_true(*rws_engine_observed(e, i, 0, NULL) == x);
-        rws_engine_free(e);
+        for (int i = 0; i < rws__engine_scores(e)->n; i++) assert_true(*rws__engine_observed(e, i, 0, NULL) == x);
+        rws__engine_free(e);
     }
 }
 
@@ -260,7 +260,7 @@ static void data_have_choices_of_their_own(void **unused)
     (void)unused;
     rws_method  m = {.model = &every};
     rws_params  none = {0};
-    rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL), *scalar = rws_engine_new(&none, &field_x, 1, NULL);
+    rws_engine *e = rws__engine_new(&none, &field_x, 1, NULL), *scalar = rws__engine_new(&none, &field_x, 1, NULL);
     for (int defensive = 0; defensive < 2; defensive++) {
         rws_pass p = pass_of(&m, RWS_WAKE, false);
         p.given = own;
@@ -273,17 +273,17 @@ static void data_have_choices_of_their_own(void **unused)
         run(scalar, &p);
         totals batched[B];
         for (int d = 0; d < B; d++) {
-            batched[d] = add_up(rws_engine_scores(e), d);
-            assert_totals(batched[d], add_up(rws_engine_scores(scalar), d));
+            batched[d] = add_up(rws__engine_scores(e), d);
+            assert_totals(batched[d], add_up(rws__engine_scores(scalar), d));
         }
         assert_true(batched[0].impossible == 0 && batched[0].log_given < 0);
         assert_true(batched[1].impossible == 0 && batched[1].log_given == 0);
         assert_true(batched[2].impossible > 0 && batched[2].impossible < K);
-        const rws_scores *s = rws_engine_scores(e);
+        const rws_scores *s = rws__engine_scores(e);
         for (uint32_t i = s->start[0]; i < s->start[3]; i++) { /* the list says what was given */
             list l = {.n = 0};
             int  n_given = 0;
-            assert_int_equal(rws_engine_choices(e, (int)i, keep, &l), RWS_OK);
+            assert_int_equal(rws__engine_choices(e, (int)i, keep, &l), RWS_OK);
             for (int k = 0; k < l.n; k++) n_given += l.at[k].given;
             assert_int_equal(n_given, i < s->start[1] ? 4 : i < s->start[2] ? 0 : choice(&l, "step", 1) ? 3 : 2);
             assert_int_equal(s->log_p[i] == -INFINITY, i >= s->start[2] && !choice(&l, "step", 1));
@@ -298,11 +298,11 @@ static void data_have_choices_of_their_own(void **unused)
             p.n_given = (int)(own_start[d + 1] - own_start[d]);
             p.given_start = NULL;
             run(e, &p);
-            assert_totals(add_up(rws_engine_scores(e), 0), batched[d]);
+            assert_totals(add_up(rws__engine_scores(e), 0), batched[d]);
         }
     }
-    rws_engine_free(e);
-    rws_engine_free(scalar);
+    rws__engine_free(e);
+    rws__engine_free(scalar);
 }
 
 /* A particle that does not visit what is given is impossible; and the engine says what no particle visited. */
@@ -312,22 +312,22 @@ static void particles_elsewhere_are_impossible(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method       m = {.model = &every};
         rws_params       none = {0};
-        rws_engine      *e = rws_engine_new(&none, &field_x, 1, NULL);
+        rws_engine      *e = rws__engine_new(&none, &field_x, 1, NULL);
         const rws_choice given[] = {{"kind", 0, 1, &zero}, {"nowhere", 0, 1, &zero}};
         rws_pass         p = pass_of(&m, RWS_WAKE, scalar);
         p.given = given;
         p.n_given = 2;
         run(e, &p);
-        for (int i = 0; i < rws_engine_scores(e)->n; i++) assert_true(rws_engine_scores(e)->log_p[i] == -INFINITY);
-        assert_true(rws_engine_given_reached(e, 0) && !rws_engine_given_reached(e, 1));
+        for (int i = 0; i < rws__engine_scores(e)->n; i++) assert_true(rws__engine_scores(e)->log_p[i] == -INFINITY);
+        assert_true(rws__engine_given_reached(e, 0) && !rws__engine_given_reached(e, 1));
 
         rws_error err = {""};
         p = pass_of(&m, RWS_SLEEP, scalar);
         p.given = given;
         p.n_given = 2;
-        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__engine_forward(e, &p, &err), RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, "A value is given for site \"nowhere\" (visit 0), but the model does not"));
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
 }
 
@@ -343,27 +343,27 @@ static void a_choice_too_many_is_named(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method  m = {.model = &every};
         rws_params  none = {0};
-        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL);
+        rws_engine *e = rws__engine_new(&none, &field_x, 1, NULL);
         rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
         rws_error   err = {""};
         p.given = all;
         p.given_start = start;
-        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__engine_forward(e, &p, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, "A value is given for site \"step\" (visit 0) of datum 1, but the guide does not "
                                       "visit it.");
         p.given_start = (const uint32_t[]){0, 0, 7, 7};
         run(e, &p);
-        const rws_scores *s = rws_engine_scores(e);
+        const rws_scores *s = rws__engine_scores(e);
         assert_true(s->log_q[s->start[1]] == 0 && s->log_given[s->start[1]] < 0);
         if (!scalar) assert_int_equal(s->start[2] - s->start[1], 1);
         rws_choice wrong[8];
         memcpy(wrong, all, sizeof wrong);
         wrong[0].value = &half_f;
         p.given = wrong;
-        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__engine_forward(e, &p, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text,
                             "The value given for site \"kind\" of datum 1 is 0.5, which is not a choice of 0 to 2.");
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
 }
 
@@ -389,7 +389,7 @@ static void bad_choices_are_named(void **unused)
     };
     rws_method  m = {.model = &every};
     rws_params  none = {0};
-    rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL);
+    rws_engine *e = rws__engine_new(&none, &field_x, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int scalar = 0; scalar < 2; scalar++) {
             rws_pass  p = pass_of(&m, RWS_WAKE, scalar);
@@ -397,7 +397,7 @@ static void bad_choices_are_named(void **unused)
             p.given = &cases[i].choice;
             p.n_given = cases[i].choice.site != NULL;
             p.given_all = cases[i].all;
-            assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+            assert_int_equal(rws__engine_forward(e, &p, &err), RWS_BAD_INPUT);
             if (!strstr(err.text, cases[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].sentence);
         }
     rws_pass p = pass_of(&m, RWS_WAKE, false);
@@ -405,8 +405,8 @@ static void bad_choices_are_named(void **unused)
     p.proposal = &(rws_proposal){.how = RWS_GUMBEL};
     p.given = &cases[0].choice;
     p.n_given = 1;
-    assert_int_equal(rws_engine_forward(e, &p, NULL), RWS_BAD_INPUT);
-    rws_engine_free(e);
+    assert_int_equal(rws__engine_forward(e, &p, NULL), RWS_BAD_INPUT);
+    rws__engine_free(e);
 }
 
 /* ---- particles of one datum that have parted draw different kinds of values under the same ordinal */
@@ -436,7 +436,7 @@ static void parted_particles_are_independent(void **unused)
     const float *const     fields[] = {zeros};
     rws_method             m = {.model = &parted};
     const rws_params       none = {0};
-    rws_engine            *e = rws_engine_new(&none, &field_x, 1, NULL);
+    rws_engine            *e = rws__engine_new(&none, &field_x, 1, NULL);
     rws_pass               p = pass_of(&m, RWS_WAKE, false);
     double                 squares[2] = {0}, n[2] = {0};
     p.n_data = DATA;
@@ -444,11 +444,11 @@ static void parted_particles_are_independent(void **unused)
     p.fields = fields;
     p.choices = true;
     run(e, &p);
-    const rws_scores *s = rws_engine_scores(e);
+    const rws_scores *s = rws__engine_scores(e);
     for (int d = 0; d < DATA; d++) {
         list l = {.n = 0};
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
-            assert_int_equal(rws_engine_choices(e, (int)i, keep, &l), RWS_OK);
+            assert_int_equal(rws__engine_choices(e, (int)i, keep, &l), RWS_OK);
         const rws_choice *y = choice(&l, "y", 0), *z = choice(&l, "z", 0);
         if (!y || !z) continue;
         squares[(int)*z->value] += (double)(*y->value * *y->value);
@@ -457,7 +457,7 @@ static void parted_particles_are_independent(void **unused)
     for (int z = 0; z < 2; z++)
         if (n[z] < 4500 || !(fabs(squares[z] / n[z] - 1) < 0.1))
             fail_msg("mean square %g of %g numbers beside category %d", squares[z] / n[z], n[z], z);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 int main(void)

@@ -159,7 +159,7 @@ static void chain_guide(rws_path *path, const void *state)
     const world *w = state;
     rws_var      z[MOST + 1] = {rws_constant(path, 0)};
     for (int t = 0; t < MOST; t++) z[t + 1] = rws_categorical(path, "z", from_kind(path, w, z[t], t));
-    rws_path_note(path, 0, rws_log_softmax(path, from_kind(path, w, z[3], MOST)));
+    rws__path_note(path, 0, rws_log_softmax(path, from_kind(path, w, z[3], MOST)));
     const int     kind = rws_choose(path, "kind", from_kind(path, w, z[2], MOST + 1));
     const rws_var late = from_kind(path, w, z[3], MOST + 2 + kind);
     if (kind % 2) rws_categorical(path, "late", late);
@@ -221,24 +221,24 @@ typedef struct {
 static bench *bench_new(int B, int K)
 {
     bench     *b = calloc(1, sizeof *b);
-    rws_random random = rws_random_new(rws_key_for(5, 0, RWS_KEY_DATA, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(5, 0, RWS_KEY_DATA, 0), 0);
     rws_error  err = {""};
     void      *state;
     *b = (bench){.setup = {.seed = 5}, .B = B, .K = K};
     assert_int_equal(setup(&b->setup, &random, &state, &err), RWS_OK);
-    rws_params_pack(&b->setup.params);
+    rws__params_pack(&b->setup.params);
     b->world = state;
     for (int i = 0; i < CHOICES; i++) b->world->bits->value[i] = 0.2f * (float)(i % 3 - 1);
     b->x = malloc((size_t)(B * DIM) * sizeof *b->x);
     assert_int_equal(data(state, RWS_TRAIN, 0, B, &random, &b->x, &err), RWS_OK);
-    b->engine = rws_engine_new(&b->setup.params, b->setup.fields, b->setup.n_fields, NULL);
+    b->engine = rws__engine_new(&b->setup.params, b->setup.fields, b->setup.n_fields, NULL);
     return b;
 }
 
 static void bench_free(bench *b)
 {
-    rws_engine_free(b->engine);
-    rws_setup_release(&b->setup);
+    rws__engine_free(b->engine);
+    rws__setup_release(&b->setup);
     free(b->x);
     free(b);
 }
@@ -248,14 +248,14 @@ static void with_output(rws_path *path, void *method)
 {
     const rws_method *m = method;
     const world      *w = m->state;
-    rws_programs(path);
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__programs(path);
+    rws__path_side(path, RWS_SIDE_NONE);
     const rws_var shared = rws_mlp(path, w->shared, rws_observed(path, "x"));
     const rws_var in[] = {shared, rws_constant(path, 2)};
-    const rws_var h = rws_log_softmax(path, rws_mlp_parts(path, w->from_shared, in, 2)), g = rws_path_noted(path, 0);
+    const rws_var h = rws_log_softmax(path, rws_mlp_parts(path, w->from_shared, in, 2)), g = rws__path_noted(path, 0);
     rws_var       sum = rws_sum(path, rws_mul(path, h, rws_apply(path, RWS_EXP, h)));
     if (g.id) sum = rws_add(path, sum, rws_sum(path, rws_mul(path, g, rws_apply(path, RWS_EXP, g))));
-    rws_path_output(path, 0, sum);
+    rws__path_output(path, 0, sum);
 }
 
 static rws_status forward(bench *b, int model, bool scalar, bool output, rws_error *err)
@@ -285,8 +285,8 @@ static rws_status forward(bench *b, int model, bool scalar, bool output, rws_err
                              .given_start = b->how == GIVEN ? start : NULL,
                              .enumerate = b->how == ENUMERATED,
                              .proposal = b->how == DEFENDED ? &mixture : NULL,
-                             .key = rws_key_for(1, 2, RWS_KEY_WAKE, 0)};
-    const rws_status status = rws_engine_forward(b->engine, &pass, err);
+                             .key = rws__key_for(1, 2, RWS_KEY_WAKE, 0)};
+    const rws_status status = rws__engine_forward(b->engine, &pass, err);
     free(start);
     return status;
 }
@@ -308,7 +308,7 @@ static int by_key(const void *a, const void *b)
 /* The table as particles, sorted within each datum. */
 static particle *particles_of(const bench *b)
 {
-    const rws_scores *s = rws_engine_scores(b->engine);
+    const rws_scores *s = rws__engine_scores(b->engine);
     particle         *table = malloc((size_t)(b->B * b->K) * sizeof *table), *next = table;
     for (int d = 0; d < b->B; d++) {
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
@@ -323,7 +323,7 @@ static particle *particles_of(const bench *b)
 /* Coefficients that fall steeply with log q, so that most rows have next to none: backward leaves them out. */
 static void weigh(const bench *b, double steep)
 {
-    rws_scores *s = rws_engine_scores(b->engine);
+    rws_scores *s = rws__engine_scores(b->engine);
     for (int d = 0; d < s->B; d++) {
         double top = -INFINITY;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_q[i]);
@@ -343,7 +343,7 @@ static float *backward(bench *b, double steep)
     float    *g = calloc(b->setup.params.size, sizeof *g);
     rws_error err = {""};
     weigh(b, steep);
-    if (rws_engine_backward(b->engine, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), g, &err) != RWS_OK)
+    if (rws__engine_backward(b->engine, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), g, &err) != RWS_OK)
         fail_msg("%s", err.text);
     return g;
 }
@@ -412,7 +412,7 @@ static void enumerated_choices_add_up(void **unused)
     rws_error err = {""};
     b->how = ENUMERATED;
     if (forward(b, LINKS_ONLY, false, false, &err) != RWS_OK) fail_msg("%s", err.text);
-    const rws_scores *s = rws_engine_scores(b->engine);
+    const rws_scores *s = rws__engine_scores(b->engine);
     for (int d = 0; d < b->B; d++) {
         double right = -0.5 * DIM * log(2 * M_PI), sum = 0;
         for (int j = 0; j < DIM; j++) right -= 0.5 * (double)b->x[d * DIM + j] * (double)b->x[d * DIM + j];
@@ -436,9 +436,9 @@ static void broken_coefficients_reach_the_gradient(void **unused)
         bool      seen = false;
         if (forward(b, TEN, false, false, &err) != RWS_OK) fail_msg("%s", err.text);
         weigh(b, 40);
-        const rws_scores *s = rws_engine_scores(b->engine);
+        const rws_scores *s = rws__engine_scores(b->engine);
         for (uint32_t row = 0; row < s->start[1]; row++) s->coef_p[row] = s->coef_q[row] = s->coef_r[row] = broken[i];
-        assert_int_equal(rws_engine_backward(b->engine, RWS_BIT(RWS_PHI), g, &err), RWS_OK);
+        assert_int_equal(rws__engine_backward(b->engine, RWS_BIT(RWS_PHI), g, &err), RWS_OK);
         for (size_t k = 0; k < b->setup.params.size; k++) seen |= !isfinite(g[k]);
         assert_true(seen);
         free(g);
@@ -461,12 +461,12 @@ static void derivatives_equal_scalar(void **unused)
             bench *t = both[scalar];
             if (forward(t, m, scalar, true, &err) != RWS_OK) fail_msg("%s", err.text);
             free(backward(t, 0)); /* derivatives come after the first backward */
-            if (rws_engine_tangent(t->engine, 0, 1, RWS_BIT(RWS_PHI), direction, &err) != RWS_OK)
+            if (rws__engine_tangent(t->engine, 0, 1, RWS_BIT(RWS_PHI), direction, &err) != RWS_OK)
                 fail_msg("%s", err.text);
             g[scalar] = backward(t, 3);
         }
         assert_same_particles(a, b, models[m].name);
-        const rws_scores *s = rws_engine_scores(a->engine), *one = rws_engine_scores(b->engine);
+        const rws_scores *s = rws__engine_scores(a->engine), *one = rws__engine_scores(b->engine);
         double            sum = 0, alone = 0;
         for (int i = 0; i < s->n; i++) sum += s->count[i] * s->out[1][i];
         for (int i = 0; i < one->n; i++) alone += one->out[1][i];
@@ -485,9 +485,9 @@ static rws_engine_stats rows_of(int model, int B, int K)
 {
     bench    *b = bench_new(B, K);
     rws_error err = {""};
-    rws_engine_count_rows(b->engine, true);
+    rws__engine_count_rows(b->engine, true);
     if (forward(b, model, false, false, &err) != RWS_OK) fail_msg("%s", err.text);
-    const rws_engine_stats s = rws_engine_take_stats(b->engine);
+    const rws_engine_stats s = rws__engine_take_stats(b->engine);
     bench_free(b);
     return s;
 }
@@ -547,7 +547,7 @@ static void threads_change_nothing(void **unused)
                                &models[m]);
             steps(t[i], 10);
         }
-        const rws_params *p = rws_trainer_state_of(t[0]).params, *q = rws_trainer_state_of(t[1]).params;
+        const rws_params *p = rws__trainer_state_of(t[0]).params, *q = rws__trainer_state_of(t[1]).params;
         assert_memory_equal(p->value, q->value, p->size * sizeof(float));
         for (int i = 0; i < 2; i++) rws_trainer_free(t[i]);
     }

@@ -67,18 +67,18 @@ static void program(rws_path *path, void *n_categories)
         a[c] = c % 7 == 3 && n > 4 ? -INFINITY : (float)((c * 37 + 11) % 17) / 3;
         b[c] = (float)((c * 29 + 5) % 13) / 4;
     }
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     const rws_var x = rws_observed(path, "x");
     rws_var       z[2];
     z[0] = rws_categorical(path, "z",
                            rws_add(path, rws_constants(path, a, n), rws_mul(path, rws_constants(path, b, n), x)));
     z[1] = rws_categorical(path, "y", rws_mul(path, rws_constants(path, b, n), rws_add(path, x, z[0])));
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     rws_categorical(path, "z", rws_constants(path, b, n));
     rws_categorical(path, "y", rws_constants(path, a, n));
-    rws_path_fields_scored(path);
-    rws_path_side(path, RWS_SIDE_NONE);
-    for (int i = 0; i < 2; i++) rws_path_output(path, i, z[i]);
+    rws__path_fields_scored(path);
+    rws__path_side(path, RWS_SIDE_NONE);
+    for (int i = 0; i < 2; i++) rws__path_output(path, i, z[i]);
 }
 
 /* Adds up how many particles of each datum took each pair of categories, and a checksum of the pairs. */
@@ -92,9 +92,9 @@ static uint64_t take(rws_engine *e, int n_categories, int K, bool scalar)
                            .n_particles = K,
                            .fields = fields,
                            .scalar = scalar,
-                           .key = rws_key_for(3, (uint64_t)n_categories, RWS_KEY_WAKE, 0)};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%d of %d: %s", K, n_categories, err.text);
-    const rws_scores *s = rws_engine_scores(e);
+                           .key = rws__key_for(3, (uint64_t)n_categories, RWS_KEY_WAKE, 0)};
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%d of %d: %s", K, n_categories, err.text);
+    const rws_scores *s = rws__engine_scores(e);
     uint64_t          sum = 0, n = 0;
     for (int d = 0; d < B; d++)
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
@@ -112,12 +112,12 @@ static void widths_and_particles(void **state)
     static const int numbers[] = {1, 5, 20, 127, 128, MOST};
     const rws_params none = {0};
     const rws_field  field = {"x", 1};
-    rws_engine      *e = rws_engine_new(&none, &field, 1, NULL);
+    rws_engine      *e = rws__engine_new(&none, &field, 1, NULL);
     for (int n = 1; n <= WIDEST; n += n < 40 ? 1 : n)
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             if (take(e, n, numbers[k], false) != take(e, n, numbers[k], true))
                 fail_msg("%d particles drew other categories of %d than one by one", numbers[k], n);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 int main(void)

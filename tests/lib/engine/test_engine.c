@@ -18,7 +18,7 @@ static rws_trainer *trainer(const rws_model *model, const char *method, rws_conf
 
 static size_t n_params(rws_trainer *t)
 {
-    return rws_trainer_state_of(t).params->size;
+    return rws__trainer_state_of(t).params->size;
 }
 
 static float *gradient(rws_trainer *t, uint64_t draw)
@@ -42,7 +42,7 @@ static void batched_equals_scalar_toy(void **unused)
             free(a);
             free(b);
         }
-        const rws_engine_stats s = rws_trainer_take_stats(batched), one = rws_trainer_take_stats(scalar);
+        const rws_engine_stats s = rws__trainer_take_stats(batched), one = rws__trainer_take_stats(scalar);
         assert_true(s.calls < one.calls / 4); /* merging works */
         assert_true(s.rows < one.rows);       /* so does sharing */
         rws_trainer_free(batched);
@@ -87,18 +87,18 @@ static void rows_with_counts_are_particles(void **unused)
 {
     (void)unused;
     rws_setup  setup = {.seed = 3};
-    rws_random random = rws_random_new(rws_key_for(3, 0, RWS_KEY_DATA, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(3, 0, RWS_KEY_DATA, 0), 0);
     void      *state;
     rws_error  err = {""};
     assert_int_equal(rws_user_model.setup(&setup, &random, &state, &err), RWS_OK);
-    rws_params_pack(&setup.params);
+    rws__params_pack(&setup.params);
     float x[2 * 4], kind[4], *fields[] = {x, kind};
     assert_int_equal(rws_user_model.data(state, RWS_TRAIN, 0, 4, &random, fields, &err), RWS_OK);
 
     enum { K = 40 };
     particle table[2][4][K];
     for (int scalar = 0; scalar < 2; scalar++) {
-        rws_engine    *e = rws_engine_new(&setup.params, setup.fields, setup.n_fields, NULL);
+        rws_engine    *e = rws__engine_new(&setup.params, setup.fields, setup.n_fields, NULL);
         const rws_pass pass = {.model = &rws_user_model,
                                .state = state,
                                .mode = RWS_WAKE,
@@ -106,9 +106,9 @@ static void rows_with_counts_are_particles(void **unused)
                                .n_particles = K,
                                .fields = (const float *const *)fields,
                                .scalar = scalar,
-                               .key = rws_key_for(1, 2, RWS_KEY_WAKE, 0)};
-        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-        const rws_scores *s = rws_engine_scores(e);
+                               .key = rws__key_for(1, 2, RWS_KEY_WAKE, 0)};
+        if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws__engine_scores(e);
         for (int d = 0; d < 4; d++) {
             int n = 0;
             for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
@@ -117,14 +117,14 @@ static void rows_with_counts_are_particles(void **unused)
             qsort(table[scalar][d], K, sizeof(particle), by_scores);
         }
         if (scalar) assert_int_equal(s->n, 4 * K);
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
     for (int d = 0; d < 4; d++)
         for (int k = 0; k < K; k++) {
             assert_true(fabs(table[0][d][k].log_p - table[1][d][k].log_p) < 1e-4 * (1 + fabs(table[1][d][k].log_p)));
             assert_true(fabs(table[0][d][k].log_q - table[1][d][k].log_q) < 1e-4 * (1 + fabs(table[1][d][k].log_q)));
         }
-    rws_setup_release(&setup);
+    rws__setup_release(&setup);
 }
 
 /* ---- threads, allocations */
@@ -134,7 +134,7 @@ static void assert_same_run(const rws_model *model, const char *method, rws_conf
     rws_trainer *x = trainer(model, method, a), *y = trainer(model, method, b);
     steps(x, n);
     steps(y, n);
-    assert_memory_equal(rws_trainer_state_of(x).params->value, rws_trainer_state_of(y).params->value,
+    assert_memory_equal(rws__trainer_state_of(x).params->value, rws__trainer_state_of(y).params->value,
                         n_params(x) * sizeof(float));
     rws_trainer_free(x);
     rws_trainer_free(y);
@@ -158,9 +158,9 @@ static void nothing_is_allocated_once_warm(void **unused)
         if (!rws_estimators[m]->n_phases) continue; /* em */
         rws_trainer *t = trainer(&rws_model_gmm, rws_estimators[m]->name, (rws_config){.particles = 5});
         steps(t, 20);
-        const uint64_t before = rws_trainer_allocations(t);
+        const uint64_t before = rws__trainer_allocations(t);
         steps(t, 200);
-        assert_int_equal(rws_trainer_allocations(t), before);
+        assert_int_equal(rws__trainer_allocations(t), before);
         rws_trainer_free(t);
     }
 }
@@ -326,12 +326,12 @@ static void misfits_are_named(void **unused)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         for (int scalar = 0; scalar < 2; scalar++) {
             const rws_model m = {.guide = list[i].guide, .model = list[i].model};
-            rws_engine     *e = rws_engine_new(&params, &field, 1, NULL);
+            rws_engine     *e = rws__engine_new(&params, &field, 1, NULL);
             rws_error       err = {""};
             const rws_pass  pass = {.model = &m, .n_data = 1, .n_particles = 64, .fields = fields, .scalar = scalar};
-            assert_int_not_equal(rws_engine_forward(e, &pass, &err), RWS_OK);
+            assert_int_not_equal(rws__engine_forward(e, &pass, &err), RWS_OK);
             if (!strstr(err.text, list[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, list[i].sentence);
-            rws_engine_free(e);
+            rws__engine_free(e);
         }
 }
 
@@ -371,12 +371,12 @@ static void many_fields_are_observed(void **unused)
     }
     for (int missing = 0; missing < 2; missing++) {
         const rws_model m = {.guide = flips_a, .model = missing ? observes_all_but_one : observes_all};
-        rws_engine     *e = rws_engine_new(&params, fields, MANY_FIELDS, NULL);
+        rws_engine     *e = rws__engine_new(&params, fields, MANY_FIELDS, NULL);
         rws_error       err = {""};
         const rws_pass  pass = {.model = &m, .n_data = 1, .n_particles = 4, .fields = data};
-        assert_int_equal(rws_engine_forward(e, &pass, &err), missing ? RWS_BAD_INPUT : RWS_OK);
+        assert_int_equal(rws__engine_forward(e, &pass, &err), missing ? RWS_BAD_INPUT : RWS_OK);
         if (missing) assert_non_null(strstr(err.text, "The model never visits a site \"x129\""));
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
 }
 
@@ -388,12 +388,12 @@ static void label_is_no_site(void **unused)
     const rws_field  fields[] = {{"x", 1}, {"a", 1, .label = true}};
     const float      x = 0.5f, *data[] = {&x, &x};
     const rws_model  m = {.guide = flips_a, .model = flips_a_and_x};
-    rws_engine      *e = rws_engine_new(&params, fields, 2, NULL);
+    rws_engine      *e = rws__engine_new(&params, fields, 2, NULL);
     rws_error        err = {""};
     const rws_pass   pass = {.model = &m, .n_data = 1, .n_particles = 4, .fields = data};
-    assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__engine_forward(e, &pass, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "Site \"a\" has the name of a label of the data; give the label another name"));
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- many paths, deep paths */
@@ -418,11 +418,11 @@ static void long_paths(void **unused)
     const rws_field  field = {"x", 1};
     const float      x = 0, *fields[] = {&x};
     const rws_model  m = {.guide = wander, .model = wander_and_x};
-    rws_engine      *e = rws_engine_new(&params, &field, 1, NULL);
+    rws_engine      *e = rws__engine_new(&params, &field, 1, NULL);
     rws_error        err = {""};
     const rws_pass   pass = {.model = &m, .n_data = 1, .n_particles = 500, .fields = fields};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    const rws_scores *s = rws_engine_scores(e);
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws__engine_scores(e);
     const double      more = -log1p(exp(-5)), stop = -log1p(exp(5)), at_x = -0.5 * log(2 * M_PI);
     uint32_t          total = 0;
     for (int i = 0; i < s->n; i++) {
@@ -432,7 +432,7 @@ static void long_paths(void **unused)
         total += s->count[i];
     }
     assert_int_equal(total, 500);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- impossible rows */
@@ -445,13 +445,13 @@ typedef struct {
 static void impossible_zero(rws_path *path, void *context)
 {
     const rws_param *theta = ((const shared *)context)->theta;
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     const rws_var a = rws_bernoulli(path, "a", rws_constant(path, 0));
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     rws_bernoulli(path, "a", rws_constant(path, 0));
     rws_factor(path, "f", rws_apply(path, RWS_LOG, rws_mul(path, a, rws_parameter(path, theta))), true);
-    rws_path_side(path, RWS_SIDE_NONE);
-    rws_path_output(path, 0, a);
+    rws__path_side(path, RWS_SIDE_NONE);
+    rws__path_output(path, 0, a);
 }
 
 /* Under vimco an impossible row has the coefficient 0 for log p and another one for log q. The gradient of a parameter that
@@ -460,15 +460,15 @@ static void impossible_rows_leave_gradients_alone(void **unused)
 {
     (void)unused;
     rws_params params = {0};
-    shared     context = {rws_params_add(&params, RWS_THETA, "theta", 1, 1)};
+    shared     context = {rws__params_add(&params, RWS_THETA, "theta", 1, 1)};
     context.theta->value[0] = 4;
-    rws_params_pack(&params);
-    rws_engine    *e = rws_engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
+    rws__params_pack(&params);
+    rws_engine    *e = rws__engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
     rws_error      err = {""};
     const rws_pass pass = {
         .program = impossible_zero, .context = &context, .groups = 1u << RWS_THETA, .n_data = 1, .n_particles = 64};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-    rws_scores *s = rws_engine_scores(e);
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_scores *s = rws__engine_scores(e);
     float       gradient = 0;
     assert_int_equal(s->n, 2);
     for (int i = 0; i < 2; i++) {
@@ -476,10 +476,10 @@ static void impossible_rows_leave_gradients_alone(void **unused)
         s->coef_p[i] = s->out[0][i];
         s->coef_q[i] = 0.5;
     }
-    assert_int_equal(rws_engine_backward(e, 1u << RWS_THETA, &gradient, &err), RWS_OK);
+    assert_int_equal(rws__engine_backward(e, 1u << RWS_THETA, &gradient, &err), RWS_OK);
     assert_true(fabs((double)gradient - 0.25) < 1e-6);
-    rws_engine_free(e);
-    rws_params_release(&params);
+    rws__engine_free(e);
+    rws__params_release(&params);
 }
 
 int main(void)

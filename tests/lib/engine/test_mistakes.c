@@ -60,7 +60,7 @@ static rws_status pass(rws_engine *e, program *guide, program *model, bool scala
                          .fields = &x,
                          .reports = true,
                          .scalar = scalar};
-    return rws_engine_forward(e, &p, err);
+    return rws__engine_forward(e, &p, err);
 }
 
 static void assert_good(rws_engine *e)
@@ -68,7 +68,7 @@ static void assert_good(rws_engine *e)
     rws_error err = {""};
     for (int scalar = 0; scalar < 2; scalar++)
         if (pass(e, flips_a, flips_a_and_x, scalar, &(float){0.5f}, 1, &err) != RWS_OK) fail_msg("%s", err.text);
-    assert_true(fabs(rws_engine_scores(e)->log_q[0] - log(0.5)) < 1e-6);
+    assert_true(fabs(rws__engine_scores(e)->log_q[0] - log(0.5)) < 1e-6);
 }
 
 static void assert_refused(rws_engine *e, program *guide, program *model, rws_status status, const char *sentence)
@@ -84,7 +84,7 @@ static void assert_refused(rws_engine *e, program *guide, program *model, rws_st
 static rws_engine *engine(const rws_limits *limits)
 {
     static const rws_params none;
-    return rws_engine_new(&none, &field_x, 1, limits);
+    return rws__engine_new(&none, &field_x, 1, limits);
 }
 
 /* ---- values */
@@ -201,7 +201,7 @@ static void no_value(void **unused)
         }
     }
     assert_good(e);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 static void values_of_other_paths(void **unused)
@@ -224,8 +224,8 @@ static void values_of_other_paths(void **unused)
     kept = (rws_var){0};
     assert_refused(e, tails_keep, flips_a_and_x, RWS_BAD_INPUT,
                    "rws_sum was given a value that does not belong to this");
-    rws_engine_free(e);
-    rws_engine_free(other);
+    rws__engine_free(e);
+    rws__engine_free(other);
 }
 
 /* ---- shapes and numbers */
@@ -426,7 +426,7 @@ static void wrong_shapes(void **unused)
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         assert_refused(e, list[i].guide, list[i].model, list[i].status, list[i].sentence);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 static void data_that_are_no_numbers(void **unused)
@@ -446,7 +446,7 @@ static void data_that_are_no_numbers(void **unused)
                 if (!strstr(err.text, sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, sentence);
             }
     assert_good(e);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- sentences */
@@ -497,7 +497,7 @@ static void sentences_are_whole(void **unused)
     assert_refused(e, gives_up, x_only, RWS_BAD_INPUT, "0007.");
     assert_refused(e, gives_up_longer, x_only, RWS_BAD_INPUT, "000....");
     assert_refused(e, misses_long_name, x_only, RWS_BAD_INPUT, "nnn....");
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- what one path does with the data of another */
@@ -531,12 +531,12 @@ static void data_of_other_paths_are_not_refused(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_error err = {""};
         if (pass(e, guesses_kind, x_by_kind, scalar, x, 4, &err) != RWS_OK) fail_msg("%s", err.text);
-        const rws_scores *s = rws_engine_scores(e);
+        const rws_scores *s = rws__engine_scores(e);
         for (int d = 0; d < 4; d++) assert_true(fabs(s->log_p[s->start[d]] - log(x[d] < 3 ? 0.5 / 3 : 0.5 / 5)) < 1e-5);
         assert_int_equal(pass(e, guesses_kind, three_for_all, scalar, x, 4, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, "The data have 4 at site \"x\", which is a choice of 0 to 2.");
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 static void guesses_kind_of_item(rws_path *path, const void *state)
@@ -551,24 +551,24 @@ static void items_of_other_paths_are_not_refused(void **unused)
     (void)unused;
     static const rws_params none;
     static const float      x[] = {1, 1, 1, 4, 1, 0, 1, 3};
-    rws_engine             *e = rws_engine_new(&none, &(rws_field){"x", 2, .item = 1, .most = 1}, 1, NULL);
+    rws_engine             *e = rws__engine_new(&none, &(rws_field){"x", 2, .item = 1, .most = 1}, 1, NULL);
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_error err = {""};
         if (pass(e, guesses_kind_of_item, x_by_kind, scalar, x, 4, &err) != RWS_OK) fail_msg("%s", err.text);
-        const rws_scores *s = rws_engine_scores(e);
+        const rws_scores *s = rws__engine_scores(e);
         for (int d = 0; d < 4; d++)
             assert_true(fabs(s->log_p[s->start[d]] - log(x[2 * d + 1] < 3 ? 0.5 / 3 : 0.5 / 5)) < 1e-5);
         assert_int_equal(pass(e, guesses_kind_of_item, three_for_all, scalar, x, 4, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, "Item 0 of \"x\" is 4, which is not a choice of 0 to 2.");
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* A program that computes a value must return as many numbers on every path. */
 static void returns_x_numbers(rws_path *path, void *context)
 {
     (void)context;
-    rws_path_output(path, 0, rws_zeros(path, rws_branch(path, rws_observed(path, "x"))));
+    rws__path_output(path, 0, rws_zeros(path, rws_branch(path, rws_observed(path, "x"))));
 }
 
 static void results_of_different_lengths(void **unused)
@@ -581,20 +581,20 @@ static void results_of_different_lengths(void **unused)
         const float *x = (float[]){2, 3, 3};
         rws_pass p = {.program = returns_x_numbers, .mode = RWS_COMPUTE, .n_data = 3, .n_particles = 1, .fields = &x};
         p.scalar = scalar;
-        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__engine_forward(e, &p, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, "The program returns 2 numbers on one path and 3 on another.");
         x = (float[]){3, 3, 3};
-        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_OK);
-        assert_non_null(rws_engine_result(e, &dim));
+        assert_int_equal(rws__engine_forward(e, &p, &err), RWS_OK);
+        assert_non_null(rws__engine_result(e, &dim));
         assert_int_equal(dim, 3);
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 static void looks_at_x(rws_path *path, void *context)
 {
     (void)context;
-    rws_path_output(path, 0, rws_constant(path, rws_look(path, rws_observed(path, "x"))[0]));
+    rws__path_output(path, 0, rws_constant(path, rws_look(path, rws_observed(path, "x"))[0]));
 }
 
 /* A path without rows has no number to look at. */
@@ -607,7 +607,7 @@ static void stacks_that_the_system_has_not(void **unused)
     assert_non_null(strstr(err.text, "for the stacks of more than 0 paths of a thread"));
     assert_non_null(strstr(err.text, "`sysctl vm.max_map_count=69530` allows"));
     assert_int_equal(err.text[strlen(err.text) - 1], '.');
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 static void passes_of_nothing(void **unused)
@@ -623,11 +623,11 @@ static void passes_of_nothing(void **unused)
             char sentence[100];
             snprintf(sentence, sizeof sentence, "A pass takes at least one datum and one particle, not %d and %d.", n,
                      K);
-            assert_int_equal(rws_engine_forward(e, &p, &err), n == 1 && K == 1 ? RWS_OK : RWS_BAD_INPUT);
+            assert_int_equal(rws__engine_forward(e, &p, &err), n == 1 && K == 1 ? RWS_OK : RWS_BAD_INPUT);
             assert_string_equal(err.text, n == 1 && K == 1 ? "" : sentence);
         }
     assert_good(e);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- programs without end */
@@ -706,14 +706,14 @@ static void stacks_that_run_over(void **unused)
         assert_refused(e, large_array, flips_a_and_x, RWS_BAD_INPUT, before);
         snprintf(sentence, sizeof sentence, "In the model, after site \"a\": the stack of %d KB runs over", shown);
         assert_refused(e, flips_a, recurses_alone, RWS_BAD_INPUT, sentence);
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
     /* a stack that is large enough */
     rws_engine *e = engine(&(rws_limits){.stack_bytes = (size_t)5 << 20});
     rws_error   err = {""};
     assert_int_equal(pass(e, nothing, x_only, false, &(float){0}, 1, &err), RWS_OK);
     assert_refused(e, large_array, x_only, RWS_BAD_INPUT, "The guide visits site \"a\", but the model does not.");
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 static void *overflow_in_a_thread(void *arg)
@@ -724,7 +724,7 @@ static void *overflow_in_a_thread(void *arg)
         if (pass(e, recurses_alone, flips_a_and_x, i % 2, &(float){0.5f}, 1, &err) != RWS_BAD_INPUT) return arg;
         if (pass(e, flips_a, flips_a_and_x, i % 2, &(float){0.5f}, 1, &err) != RWS_OK) return arg;
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
     return NULL;
 }
 
@@ -748,7 +748,7 @@ static void programs_without_end(void **unused)
     assert_refused(e, loops, x_only, RWS_BAD_INPUT,
                    "In the guide, after site \"step\" (visit 1665): one execution of the program makes more than 5000");
     assert_refused(e, allocates, x_only, RWS_BAD_INPUT, "makes more than 5000 library calls");
-    rws_engine_free(e);
+    rws__engine_free(e);
     e = engine(&(rws_limits){.max_paths = 10});
     rws_error err = {""};
     assert_int_equal(pass(e, choices_of_ten, x_only, false, &(float){0}, 1, &err), RWS_BAD_INPUT);
@@ -756,17 +756,17 @@ static void programs_without_end(void **unused)
     assert_int_equal(pass(e, flips_a, flips_a_and_x, true, &(float){0}, 1, &err), RWS_BAD_INPUT); /* 16 particles */
     assert_non_null(strstr(err.text, "The pass has more than 10 paths. "));
     assert_int_equal(pass(e, flips_a, flips_a_and_x, false, &(float){0}, 1, &err), RWS_OK);
-    rws_engine_free(e);
+    rws__engine_free(e);
     e = engine(&(rws_limits){.max_nodes = 1 << 14});
     assert_refused(e, loops, x_only, RWS_BAD_INPUT,
                    "The pass records more than 16384 operations, the last one in the guide");
     assert_refused(e, loops_on_flips, x_only, RWS_BAD_INPUT, "The pass records more than 16384 operations");
-    rws_engine_free(e);
+    rws__engine_free(e);
     e = engine(NULL); /* the defaults end it as well */
     assert_int_equal(pass(e, loops, x_only, false, &(float){0}, 1, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "more than 4000000 library calls"));
     assert_good(e);
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- many splits */
@@ -778,15 +778,15 @@ static void splits_and_draws(rws_path *path, void *context)
 {
     (void)context;
     int t = 0;
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     const rws_var x = rws_observed(path, "x");
     while (rws_branch(path, rws_greater(path, x, rws_constant(path, (float)t)))) t++;
     for (int side = RWS_SIDE_GUIDE; side <= RWS_SIDE_MODEL; side++) {
-        rws_path_side(path, (rws_side)side);
+        rws__path_side(path, (rws_side)side);
         if (t == N_SPLITS - 1) rws_bernoulli(path, "a", zero(path));
     }
     x_only(path, NULL);
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__path_side(path, RWS_SIDE_NONE);
 }
 
 /* The stack of a path is for its program: how often the path has split does not matter for the library's share of it. */
@@ -799,11 +799,11 @@ static void splits_take_no_stack(void **unused)
     rws_error      err = {""};
     const float   *x = data;
     const rws_pass p = {.program = splits_and_draws, .n_data = N_SPLITS, .n_particles = 20, .fields = &x};
-    if (rws_engine_forward(e, &p, &err) != RWS_OK) fail_msg("%s", err.text);
-    const rws_scores *s = rws_engine_scores(e);
+    if (rws__engine_forward(e, &p, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws__engine_scores(e);
     assert_int_equal(s->start[N_SPLITS - 1], N_SPLITS - 1);
     assert_int_equal(s->start[N_SPLITS], N_SPLITS + 1); /* 20 particles of the last datum draw both bits */
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- many sites, many visits */
@@ -851,12 +851,12 @@ static void many_sites_and_visits(void **unused)
     for (int round = 0; round < 2; round++) {
         if (pass(e, thousand_names, thousand_names_and_x, round, &(float){0}, 1, &err) != RWS_OK)
             fail_msg("%s", err.text);
-        assert_true(fabs(rws_engine_scores(e)->log_q[0] - 1000 * log(0.5)) < 1e-3);
+        assert_true(fabs(rws__engine_scores(e)->log_q[0] - 1000 * log(0.5)) < 1e-3);
     }
     if (pass(e, many_visits, many_visits_and_x, false, &(float){0}, 1, &err) != RWS_OK) fail_msg("%s", err.text);
     assert_int_equal(pass(e, many_visits, one_visit_less, false, &(float){0}, 1, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "The guide visits site \"step\" (visit 69999), but the model does not."));
-    rws_engine_free(e);
+    rws__engine_free(e);
 }
 
 /* ---- declarations */
@@ -865,7 +865,7 @@ static void assert_declared(rws_setup *s, const char *sentence)
 {
     assert_int_equal(s->status, RWS_BAD_INPUT);
     if (!strstr(s->error.text, sentence)) fail_msg("\"%s\" instead of \"%s\"", s->error.text, sentence);
-    rws_setup_release(s);
+    rws__setup_release(s);
     *s = (rws_setup){.model = "toy"};
 }
 
@@ -933,7 +933,7 @@ static void declarations(void **unused)
     assert_non_null(rws_setup_param(&s, RWS_THETA, "w", 1, 1, RWS_ZERO));
     assert_non_null(rws_setup_param(&s, RWS_PHI, "w", 1, 1, RWS_ZERO));
     assert_declared(&s, "Two parameters have the name \"w\".");
-    rws_setup_release(&s);
+    rws__setup_release(&s);
 }
 
 int main(void)

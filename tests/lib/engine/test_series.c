@@ -132,7 +132,7 @@ static rws_trainer *trainer(rws_config c)
 static double exact_evidence(rws_trainer *t, int n)
 {
     float     *n_field = calloc((size_t)n, sizeof *n_field), *x = calloc((size_t)n * (1 + MOST), sizeof *x);
-    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(0, 0, RWS_KEY_TEST, 0), 0);
     double     sum = 0;
     data(NULL, RWS_TEST, 0, n, &random, (float *[]){n_field, x}, NULL);
     for (int i = 0; i < n; i++) sum += forward(t, x + (size_t)i * (1 + MOST));
@@ -447,7 +447,7 @@ static void letters_do_not_depend_on_threads(void **state)
                     *b = letter_trainer(method, (rws_config){.threads = 3});
         steps(a, 12);
         steps(b, 12);
-        assert_memory_equal(rws_trainer_state_of(a).params->value, rws_trainer_state_of(b).params->value,
+        assert_memory_equal(rws__trainer_state_of(a).params->value, rws__trainer_state_of(b).params->value,
                             rws_trainer_size(a) * sizeof(float));
         rws_trainer_free(a);
         rws_trainer_free(b);
@@ -468,7 +468,7 @@ static void letters_go_on_where_they_were(void **state)
         must(rws_trainer_resume(in_folder(methods[i]), &(rws_config){.iterations = 12}, &letters, &t, &err), &err);
         must(rws_trainer_train(t, NULL, &err), &err);
         steps(whole, 12);
-        assert_memory_equal(rws_trainer_state_of(t).params->value, rws_trainer_state_of(whole).params->value,
+        assert_memory_equal(rws__trainer_state_of(t).params->value, rws__trainer_state_of(whole).params->value,
                             rws_trainer_size(t) * sizeof(float));
         rws_trainer_free(t);
         rws_trainer_free(whole);
@@ -487,19 +487,19 @@ static void letters_with_counts_are_particles(void **unused)
     (void)unused;
     enum { DATA = 6, K = 50 };
     rws_setup  setup = {.seed = 3};
-    rws_random random = rws_random_new(rws_key_for(3, 0, RWS_KEY_DATA, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(3, 0, RWS_KEY_DATA, 0), 0);
     void      *state;
     rws_error  err = {""};
     must(letter_setup(&setup, &random, &state, &err), &err);
     must(setup.status, &setup.error);
-    rws_params_pack(&setup.params);
+    rws__params_pack(&setup.params);
     float *fields[6];
     for (int f = 0; f < 6; f++) fields[f] = calloc(DATA * (size_t)setup.fields[f].dim, sizeof(float));
     must(letter_data(state, RWS_TRAIN, 0, DATA, &random, fields, &err), &err);
     static double table[2][DATA][K][2];
     with_level = false;
     for (int scalar = 0; scalar < 2; scalar++) {
-        rws_engine    *e = rws_engine_new(&setup.params, setup.fields, setup.n_fields, NULL);
+        rws_engine    *e = rws__engine_new(&setup.params, setup.fields, setup.n_fields, NULL);
         const rws_pass pass = {.model = &letters,
                                .state = state,
                                .mode = RWS_WAKE,
@@ -507,9 +507,9 @@ static void letters_with_counts_are_particles(void **unused)
                                .n_particles = K,
                                .fields = (const float *const *)fields,
                                .scalar = scalar,
-                               .key = rws_key_for(1, 2, RWS_KEY_WAKE, 0)};
-        must(rws_engine_forward(e, &pass, &err), &err);
-        const rws_scores *s = rws_engine_scores(e);
+                               .key = rws__key_for(1, 2, RWS_KEY_WAKE, 0)};
+        must(rws__engine_forward(e, &pass, &err), &err);
+        const rws_scores *s = rws__engine_scores(e);
         assert_true(scalar ? s->n == DATA * K : s->n < DATA * K / 2);
         for (int d = 0; d < DATA; d++) {
             int n = 0;
@@ -519,7 +519,7 @@ static void letters_with_counts_are_particles(void **unused)
             assert_int_equal(n, K);
             qsort(table[scalar][d], K, sizeof table[0][0][0], by_scores);
         }
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
     with_level = true;
     for (int d = 0; d < DATA; d++)
@@ -527,7 +527,7 @@ static void letters_with_counts_are_particles(void **unused)
             for (int j = 0; j < 2; j++)
                 assert_true(fabs(table[0][d][k][j] - table[1][d][k][j]) < 1e-4 * (1 + fabs(table[1][d][k][j])));
     for (int f = 0; f < 6; f++) free(fields[f]);
-    rws_setup_release(&setup);
+    rws__setup_release(&setup);
 }
 
 /* The dream of a letter is a datum: the same numbers are read back, and scored by the guide and the model. */

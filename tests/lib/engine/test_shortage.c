@@ -29,34 +29,34 @@ static void an_arena_without_memory(void **unused)
     volatile bool failing;
     rws_arena     a = {.no_memory = note, .context = &n_noted};
     failing_set(0, true);
-    assert_null(rws_arena_alloc(&a, 100));
-    assert_null(rws_arena_zero(&a, 100));
-    assert_null(rws_arena_try(&a, 100));
+    assert_null(rws__arena_alloc(&a, 100));
+    assert_null(rws__arena_zero(&a, 100));
+    assert_null(rws__arena_try(&a, 100));
     failing_set(-1, false);
     assert_int_equal(n_noted, 2);
-    char *p = rws_arena_zero(&a, 100);
+    char *p = rws__arena_zero(&a, 100);
     assert_non_null(p);
     failing_set(0, true);
-    assert_null(rws_arena_alloc(&a, (size_t)1 << 30)); /* the blocks that are there stay as they were */
-    char *q = rws_arena_alloc(&a, 100);
+    assert_null(rws__arena_alloc(&a, (size_t)1 << 30)); /* the blocks that are there stay as they were */
+    char *q = rws__arena_alloc(&a, 100);
     failing_set(-1, false);
     assert_true(q == p + 128);
     jmp_buf leave;
-    a.no_memory = rws_arena_jump;
+    a.no_memory = rws__arena_jump;
     a.context = &leave;
     failing = true;
     if (setjmp(leave) == 0) {
         failing_set(0, true);
-        rws_arena_zero(&a, (size_t)1 << 30);
+        rws__arena_zero(&a, (size_t)1 << 30);
         failing = false;
     }
     failing_set(-1, false);
     assert_true(failing);
     a.no_memory = note;
     a.context = &n_noted;
-    assert_null(rws_arena_alloc(&a, SIZE_MAX));
-    assert_null(rws_arena_alloc(&a, SIZE_MAX - 10));
-    rws_arena_free(&a);
+    assert_null(rws__arena_alloc(&a, SIZE_MAX));
+    assert_null(rws__arena_alloc(&a, SIZE_MAX - 10));
+    rws__arena_free(&a);
 }
 
 static void a_fiber_without_memory(void **unused)
@@ -64,11 +64,11 @@ static void a_fiber_without_memory(void **unused)
     (void)unused;
     for (long n = 0;; n++) {
         failing_set(n, false);
-        rws_fiber *f = rws_fiber_new(1 << 16);
+        rws_fiber *f = rws__fiber_new(1 << 16);
         failing_set(-1, false);
         if (f) {
             assert_true(n >= 3); /* the structure, its stack, its guard */
-            rws_fiber_free(f);
+            rws__fiber_free(f);
             break;
         }
     }
@@ -86,7 +86,7 @@ typedef struct {
 static rws_status world_new(world *w, rws_error *err)
 {
     *w = (world){.setup = {.seed = 3}};
-    rws_random random = rws_random_new(rws_key_for(3, 0, RWS_KEY_DATA, 0), 0);
+    rws_random random = rws__random_new(rws__key_for(3, 0, RWS_KEY_DATA, 0), 0);
     w->fields[0] = w->x;
     w->fields[1] = w->kind;
     const rws_status status = rws_user_model.setup(&w->setup, &random, &w->state, err);
@@ -95,7 +95,7 @@ static rws_status world_new(world *w, rws_error *err)
         return w->setup.status;
     }
     if (status != RWS_OK) return status;
-    if (!rws_params_pack(&w->setup.params)) return rws_no_memory(err, "parameters");
+    if (!rws__params_pack(&w->setup.params)) return rws_no_memory(err, "parameters");
     w->method = (rws_method){.model = &rws_user_model, .state = w->state};
     return rws_user_model.data(w->state, RWS_TRAIN, 0, B, &random, w->fields, err);
 }
@@ -116,23 +116,23 @@ static rws_status work(world *w, rws_engine *e, bool scalar, bool deferred, floa
                            .n_particles = scalar ? 2 : K,
                            .fields = (const float *const *)w->fields,
                            .groups = 1u << RWS_THETA | 1u << RWS_PHI,
-                           .key = rws_key_for(1, 2, RWS_KEY_WAKE, 0),
+                           .key = rws__key_for(1, 2, RWS_KEY_WAKE, 0),
                            .choices = true,
                            .reports = true,
                            .scalar = scalar};
     const size_t   size = w->setup.params.size;
     bool           touched[100] = {false};
     memset(gradient, 0, size * sizeof *gradient);
-    RWS_TRY(rws_engine_forward(e, &pass, err));
-    rws_scores *s = rws_engine_scores(e);
+    RWS_TRY(rws__engine_forward(e, &pass, err));
+    rws_scores *s = rws__engine_scores(e);
     for (int i = 0; i < s->n; i++) s->coef_p[i] = s->coef_q[i] = s->count[i];
     const rws_products *products;
-    if (deferred) RWS_TRY(rws_engine_backward_deferred(e, pass.groups, gradient, touched, &products, err));
-    else RWS_TRY(rws_engine_backward(e, pass.groups, gradient, err));
+    if (deferred) RWS_TRY(rws__engine_backward_deferred(e, pass.groups, gradient, touched, &products, err));
+    else RWS_TRY(rws__engine_backward(e, pass.groups, gradient, err));
     *sum = 0;
     for (int i = 0; i < s->n; i++) {
-        if (rws_engine_choices(e, i, read_choice, sum) != RWS_OK) return rws_no_memory(err, "choices");
-        const float *x = rws_engine_observed(e, i, 0, NULL);
+        if (rws__engine_choices(e, i, read_choice, sum) != RWS_OK) return rws_no_memory(err, "choices");
+        const float *x = rws__engine_observed(e, i, 0, NULL);
         if (!x) return rws_no_memory(err, "an observation");
         *sum += (double)x[1];
     }
@@ -148,14 +148,14 @@ static long fail_each(bool scalar, bool deferred, bool from_then_on)
     assert_int_equal(world_new(&w, &err), RWS_OK);
     const size_t bytes = w.setup.params.size * sizeof(float);
     float       *right = malloc(bytes), *gradient = malloc(bytes);
-    rws_engine  *e = rws_engine_new(&w.setup.params, w.setup.fields, w.setup.n_fields, NULL);
+    rws_engine  *e = rws__engine_new(&w.setup.params, w.setup.fields, w.setup.n_fields, NULL);
     assert_int_equal(work(&w, e, scalar, deferred, right, &right_sum, &err), RWS_OK);
-    rws_engine_free(e);
+    rws__engine_free(e);
     long n = 0;
     for (bool all = false; !all; n++) {
         memset(err.text, 0, sizeof err.text);
         failing_set(n, from_then_on);
-        e = rws_engine_new(&w.setup.params, w.setup.fields, w.setup.n_fields, NULL);
+        e = rws__engine_new(&w.setup.params, w.setup.fields, w.setup.n_fields, NULL);
         const rws_status status = e ? work(&w, e, scalar, deferred, gradient, &sum, &err) : RWS_NO_MEMORY;
         all = failing_count() <= n;
         failing_set(-1, false);
@@ -167,11 +167,11 @@ static long fail_each(bool scalar, bool deferred, bool from_then_on)
             assert_memory_equal(gradient, right, bytes);
             assert_true(sum == right_sum);
         }
-        rws_engine_free(e);
+        rws__engine_free(e);
     }
     free(right);
     free(gradient);
-    rws_setup_release(&w.setup);
+    rws__setup_release(&w.setup);
     return n;
 }
 
@@ -192,7 +192,7 @@ static void setups_without_memory(void **unused)
             const rws_status status = world_new(&w, &err);
             const bool       all = failing_count() <= n;
             failing_set(-1, false);
-            rws_setup_release(&w.setup);
+            rws__setup_release(&w.setup);
             if (all) {
                 assert_int_equal(status, RWS_OK);
                 assert_true(n > 20);

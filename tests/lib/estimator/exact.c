@@ -43,7 +43,7 @@ static size_t place(const rws_params *p, const char *name)
 exact exact_read(const rws_params *p, double mult)
 {
     exact m = {
-        .C = (int)rws_param_size(find(p, "theta")),
+        .C = (int)rws__param_size(find(p, "theta")),
         .mult = mult,
         .n = p->size,
         .value = malloc(p->size * sizeof(double)),
@@ -389,8 +389,8 @@ void exact_sleep(const exact *m, double *gradient)
 int exact_draw(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, const double *log_p, int C)
 {
     uint32_t words[4], rest[4], group = k / 8;
-    rws_rng_blocks(key, 1, &group, &datum, ordinal, 0, words);
-    rws_rng_blocks(key, 1, &k, &datum, ordinal, 1u << 30, rest);
+    rws__rng_blocks(key, 1, &group, &datum, ordinal, 0, words);
+    rws__rng_blocks(key, 1, &k, &datum, ordinal, 1u << 30, rest);
     const int16_t half = (int16_t)(words[k % 8 / 2] >> (16 * (k % 2)) & 0xffff);
     const double  u = (((uint32_t)(half + 32768) << 14) | (rest[0] & 0x3fff)) * 0x1p-30;
     double        sum = 0;
@@ -404,8 +404,8 @@ int exact_draw(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, const 
 double exact_draw_normal(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal)
 {
     uint32_t words[4], group = k / 4, pair = k & 2;
-    rws_rng_blocks(key, 1, &group, &datum, ordinal, 1u << 31, words);
-    const double u = (double)rws_unit(words[pair]), v = (double)rws_unit(words[pair + 1]), r = sqrt(-2 * log(u));
+    rws__rng_blocks(key, 1, &group, &datum, ordinal, 1u << 31, words);
+    const double u = (double)rws__unit(words[pair]), v = (double)rws__unit(words[pair + 1]), r = sqrt(-2 * log(u));
     return k & 1 ? r * sin(2 * M_PI * v) : r * cos(2 * M_PI * v);
 }
 
@@ -414,8 +414,8 @@ void exact_draw_uniforms(rws_key key, uint32_t datum, uint32_t k, uint32_t ordin
     const float clip = 1e-6f;
     uint32_t    words[4];
     for (int i = 0; i < dim; i++) {
-        if (i % 4 == 0) rws_rng_blocks(key, 1, &k, &datum, ordinal, (uint32_t)i / 4 + 1, words);
-        const float u = rws_unit(words[i % 4]);
+        if (i % 4 == 0) rws__rng_blocks(key, 1, &k, &datum, ordinal, (uint32_t)i / 4 + 1, words);
+        const float u = rws__unit(words[i % 4]);
         out[i] = (double)(u < clip ? clip : u > 1 - clip ? 1 - clip : u);
     }
 }

@@ -56,15 +56,15 @@ static rws_config config_for(const char *method, const char *set, int C, int K, 
 /* Parameters away from their start: theta and the guide's logits of order 1, tanh units that are not saturated. */
 static void scatter(rws_trainer *t, int C)
 {
-    rws_params *p = rws_trainer_state_of(t).params;
-    rws_random  g = rws_random_new(rws_key_for(99, 0, RWS_KEY_DATA, 0), 0);
+    rws_params *p = rws__trainer_state_of(t).params;
+    rws_random  g = rws__random_new(rws__key_for(99, 0, RWS_KEY_DATA, 0), 0);
     for (int i = 0; i < p->n; i++) {
         const rws_param *q = p->list[i];
         double           sd = 0.5;
         if (q->group == RWS_THETA) sd = 1;
         if (strcmp(q->name, "phi.mlp.0.weight") == 0) sd = C == 4 ? 0.1 : 0.015;
         if (strcmp(q->name, "rho.0.weight") == 0) sd = 0.1;
-        for (size_t k = 0; k < rws_param_size(q); k++) q->value[k] = (float)(sd * rws_random_normal(&g));
+        for (size_t k = 0; k < rws__param_size(q); k++) q->value[k] = (float)(sd * rws_random_normal(&g));
         if (strcmp(q->name, "rho.scale") == 0) q->value[0] = 0.7f;
         if (strcmp(q->name, "rho.log_temperature") == 0) q->value[0] = -0.3f;
         if (strcmp(q->name, "t") == 0) q->value[0] = 0; /* muprop expands about 0 */
@@ -91,7 +91,7 @@ static rws_trainer *trainer(const char *method, const char *set, int C, int K, i
 
 static exact twin_of(rws_trainer *t)
 {
-    return exact_read(rws_trainer_state_of(t).params, 1);
+    return exact_read(rws__trainer_state_of(t).params, 1);
 }
 
 /* ---- what is known of each estimator ---------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static bool is_wrong(const known *e)
 /* Where the estimator is defined at all. */
 static bool fits(const known *e, int K)
 {
-    return K >= rws_estimator_find(e->method)->min_particles;
+    return K >= rws__estimator_find(e->method)->min_particles;
 }
 
 static void test_every_estimator_is_known(void **state)
@@ -118,11 +118,11 @@ static void test_every_estimator_is_known(void **state)
         bool found = !rws_estimators[i]->n_phases; /* em has no coefficients to expect */
         for (int k = 0; k < COUNT(table); k++) found |= is(&table[k], rws_estimators[i]->name);
         if (!found) fail_msg("No expectation for estimator %s in known.h.", rws_estimators[i]->name);
-        assert_ptr_equal(rws_estimator_find(rws_estimators[i]->name), rws_estimators[i]);
+        assert_ptr_equal(rws__estimator_find(rws_estimators[i]->name), rws_estimators[i]);
         assert_non_null(rws_estimators[i]->help);
     }
-    for (int k = 0; k < COUNT(table); k++) assert_non_null(rws_estimator_find(table[k].method));
-    assert_null(rws_estimator_find("no such method"));
+    for (int k = 0; k < COUNT(table); k++) assert_non_null(rws__estimator_find(table[k].method));
+    assert_null(rws__estimator_find("no such method"));
 }
 
 static void law_of(const known *e, const exact *m, double x, exact_law *law)
@@ -225,7 +225,7 @@ static double add_particles(const known *e, const exact *m, double x, int K, rws
 
 static rws_key metric_key(uint64_t draw, uint32_t phase)
 {
-    return rws_key_for(7, 0, RWS_KEY_METRIC, (uint32_t)(2 * draw) + phase);
+    return rws__key_for(7, 0, RWS_KEY_METRIC, (uint32_t)(2 * draw) + phase);
 }
 
 static void frozen_wake(const known *e, const exact *m, const double *memory, double x, int K, uint64_t draw, int datum,
@@ -358,7 +358,7 @@ static void test_frozen_noise(void **state)
             const int    C = shapes[s].C, K = shapes[s].K;
             if (!fits(e, K)) continue;
             rws_trainer *t = trainer(e->method, e->set, C, K, BATCH);
-            double      *memory = rws_trainer_state_of(t).memory;
+            double      *memory = rws__trainer_state_of(t).memory;
             if (is(e, "nvil")) memory[0] = -2.5, memory[1] = 6.25; /* signals are shifted and divided by 2.5 */
             exact        m = twin_of(t);
             int          n_x;
@@ -422,10 +422,10 @@ static void check_expectation(const known *e, int C, int K, const double *memory
     int          n_x;
     const float *x = points(C, &n_x);
     rws_trainer *t = trainer(e->method, e->set, C, K, COPIES * n_x);
-    if (memory) memcpy(rws_trainer_state_of(t).memory, memory, RWS_METHOD_MEMORY * sizeof *memory);
+    if (memory) memcpy(rws__trainer_state_of(t).memory, memory, RWS_METHOD_MEMORY * sizeof *memory);
     exact   m = twin_of(t);
     double *right = malloc(m.n * sizeof *right);
-    expected_gradient(e, &m, rws_trainer_state_of(t).memory, x, n_x, K, right);
+    expected_gradient(e, &m, rws__trainer_state_of(t).memory, x, n_x, K, right);
     assert_mean(label(e, C, K), t, right, m.first[RWS_PHI + 1], DRAWS, 0);
     free(right);
     exact_release(&m);
@@ -505,7 +505,7 @@ static double spread(const known *e, const exact *m, const float *x, int n_x, in
 /* Sets the scale of a control variate to exactly 0. */
 static bool forget_scale(rws_trainer *t)
 {
-    rws_params *p = rws_trainer_state_of(t).params;
+    rws_params *p = rws__trainer_state_of(t).params;
     for (int i = 0; i < p->n; i++)
         if (strcmp(p->list[i]->name, "rho.scale") == 0) {
             p->list[i]->value[0] = 0;
@@ -572,7 +572,7 @@ static void test_control_gradient_at_scale_0(void **state)
 
 static double engine_spread(rws_trainer *t, float *g)
 {
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     double            total = 0;
     gradient_of(t, 0, g);
     for (size_t k = p->first[RWS_PHI]; k < p->first[RWS_PHI + 1]; k++) total += (double)g[k] * (double)g[k];
@@ -586,7 +586,7 @@ static void test_control_gradient_by_engine(void **state)
     for (int i = 0; i < COUNT(table); i++) {
         if (table[i].kind != CONTROLLED || table[i].controls == EXACT_MUPROP) continue;
         rws_trainer *t = trainer(table[i].method, table[i].set, 4, 3, 16);
-        rws_params  *p = rws_trainer_state_of(t).params;
+        rws_params  *p = rws__trainer_state_of(t).params;
         float       *g = malloc(2 * p->size * sizeof *g), *moved = g + p->size;
         double      *right = calloc(p->size, sizeof *right);
         gradient_of(t, 0, g);
@@ -616,7 +616,7 @@ static void test_control_learns(void **state)
     rws_config c = config_for("relax", NULL, 4, 2, 64);
     c.lr = "1e-2";
     rws_trainer *t = trainer_from(&c, 4);
-    rws_params  *p = rws_trainer_state_of(t).params;
+    rws_params  *p = rws__trainer_state_of(t).params;
     const size_t first = p->first[RWS_CONTROL], size = p->size;
     float       *start = malloc(size * sizeof *start), *g = malloc(size * sizeof *g);
     double       before = 0, after = 0;
@@ -656,11 +656,11 @@ static void test_nvil_memory(void **state)
     rws_config   c = config_for("nvil", "nvil_decay=0.7", 4, K, BATCH);
     rws_trainer *t = trainer_from(&c, 4);
     double       mean = 0, variance = 0;
-    double      *memory = rws_trainer_state_of(t).memory;
+    double      *memory = rws__trainer_state_of(t).memory;
     assert_true(memory[0] == 0 && memory[1] == 0);
     for (uint64_t i = 0; i < 8; i++) {
         exact         m = twin_of(t);
-        const rws_key key = rws_key_for(7, i, RWS_KEY_WAKE, 0);
+        const rws_key key = rws__key_for(7, i, RWS_KEY_WAKE, 0);
         double        sum = 0, squares = 0;
         for (int d = 0; d < BATCH; d++) {
             const double x = (double)few[d % COUNT(few)];
@@ -687,7 +687,7 @@ static void test_nvil_rate(void **state)
     c.optimiser = "sgd";
     c.lr = "1e-3";
     rws_trainer *t = trainer_from(&c, 4);
-    rws_params  *p = rws_trainer_state_of(t).params;
+    rws_params  *p = rws__trainer_state_of(t).params;
     exact        m = twin_of(t);
     double      *g = calloc(m.n, sizeof *g);
     const known *e = entry("nvil", NULL);
@@ -696,7 +696,7 @@ static void test_nvil_rate(void **state)
         double       b, by[EXACT_MOST_C];
         exact_net_forward(&m, &m.baseline, &x, &b);
         const double L =
-            add_particles(e, &m, x, 2, rws_key_for(7, 0, RWS_KEY_WAKE, 0), (uint32_t)d, exact_w, NULL, 1, by);
+            add_particles(e, &m, x, 2, rws__key_for(7, 0, RWS_KEY_WAKE, 0), (uint32_t)d, exact_w, NULL, 1, by);
         exact_net_backward(&m, &m.baseline, &x, (double[]){2 * (L - b) / 8}, NULL, g);
     }
     steps(t, 1);
@@ -723,19 +723,19 @@ static void test_concrete_temperature(void **state)
     c.optimiser = "sgd";
     c.lr = "0.125";
     rws_trainer *t = trainer_from(&c, 4);
-    rws_params  *p = rws_trainer_state_of(t).params;
+    rws_params  *p = rws__trainer_state_of(t).params;
     exact        m = twin_of(t);
     float       *g = malloc(m.n * sizeof *g);
     double      *right = calloc(m.n, sizeof *right);
-    *rws_trainer_state_of(t).iteration = 40;
+    *rws__trainer_state_of(t).iteration = 40;
     gradient_of(t, 0, g);
     steps(t, 1);
-    frozen_concrete(e, &m, 2, few, COUNT(few), K, BATCH, rws_key_for(7, 40, RWS_KEY_WAKE, 0), right);
+    frozen_concrete(e, &m, 2, few, COUNT(few), K, BATCH, rws__key_for(7, 40, RWS_KEY_WAKE, 0), right);
     double top = 0;
     for (size_t k = 0; k < m.n; k++) top = fmax(top, fabs(right[k]));
     for (size_t k = 0; k < m.n; k++)
         assert_true(fabs((double)p->value[k] - m.value[k] - 0.125 * right[k]) < 0.125 * 2e-4 * top + 1e-6);
-    frozen_concrete(e, &m, 2, few, COUNT(few), K, BATCH, rws_key_for(7, 40, RWS_KEY_METRIC, 0), right);
+    frozen_concrete(e, &m, 2, few, COUNT(few), K, BATCH, rws__key_for(7, 40, RWS_KEY_METRIC, 0), right);
     assert_true(distance(g, right, 0, m.n) < 2e-4);
     free(g);
     free(right);
@@ -755,7 +755,7 @@ static void test_shards(void **state)
         rws_config   c = config_for(e->method, e->set, 4, 3, 7);
         c.shards = 1;
         rws_trainer *t = trainer_from(&c, 4);
-        const size_t size = rws_trainer_state_of(t).params->size;
+        const size_t size = rws__trainer_state_of(t).params->size;
         float       *a = malloc(2 * size * sizeof *a), *b = a + size;
         double      *right = malloc(size * sizeof *right);
         gradient_of(t, 3, a);
@@ -771,7 +771,7 @@ static void test_shards(void **state)
             assert_int_equal(rws_trainer_gradient(t, RWS_TEST, 0, b, rws_trainer_size(t), &err), RWS_OK);
             gradient_of(t, 3, b);
             for (int group = 0; group < RWS_GROUPS; group++) {
-                const rws_params *p = rws_trainer_state_of(t).params;
+                const rws_params *p = rws__trainer_state_of(t).params;
                 const double      apart = distance(b, right, p->first[group], p->first[group + 1]);
                 if (!(apart < 1e-4))
                     fail_msg("%s, %d shards%s: group %d differs by %g.", label(e, 4, 3), other.shards,
@@ -807,7 +807,7 @@ static void test_relaxed_branches(void **state)
             config_for(relaxing[i], strcmp(relaxing[i], "relax") == 0 ? "relax_control=rebar" : NULL, 4, 3, 8);
         rws_trainer *a = trainer_from(&c, 4), *b = trainer_for(&c, &other);
         scatter(b, 4);
-        const size_t size = rws_trainer_state_of(a).params->size;
+        const size_t size = rws__trainer_state_of(a).params->size;
         float       *g = malloc(2 * size * sizeof *g);
         gradient_of(a, 3, g);
         gradient_of(b, 3, g + size);
@@ -905,7 +905,7 @@ static void test_temperature_of_rebar(void **state)
         rws_config c = config_for(methods[i], "rebar_tau=0.2", 4, 3, 8);
         if (i == 1) c.set[c.n_set++] = "relax_control=sum";
         rws_trainer      *t = trainer_for(&c, &rws_model_gmm);
-        const rws_params *p = rws_trainer_state_of(t).params;
+        const rws_params *p = rws__trainer_state_of(t).params;
         const rws_param  *tau = p->list[p->n - 1]; /* the one that was declared last */
         rws_error         err;
         assert_string_equal(tau->name, "rho.log_temperature");
@@ -961,9 +961,9 @@ static void test_refusals(void **state)
                 expect_refusal(&c, &rws_model_gmm, s->name);
             }
     }
-    for (int i = 0; i < COUNT(relaxing); i++) assert_true(rws_estimator_find(relaxing[i])->refuses);
-    assert_int_equal(rws_estimator_find("vimco")->min_particles, 2);
-    assert_int_equal(rws_estimator_find("rloo")->min_particles, 2);
+    for (int i = 0; i < COUNT(relaxing); i++) assert_true(rws__estimator_find(relaxing[i])->refuses);
+    assert_int_equal(rws__estimator_find("vimco")->min_particles, 2);
+    assert_int_equal(rws__estimator_find("rloo")->min_particles, 2);
 
     rws_config c = config_for("concrete", "concrete_prior=firm", 4, 3, 4);
     expect_refusal(&c, &rws_model_gmm, "concrete_prior");

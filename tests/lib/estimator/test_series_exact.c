@@ -287,10 +287,10 @@ static rws_trainer *trainer(const known *e, const rws_model *model, int K, int b
     rws_config c = {.model = model->name, .method = e->method, .particles = K, .batch = batch, .seed = SEED};
     if (e->set) c.set[c.n_set++] = e->set;
     rws_trainer *t = trainer_for(&c, model);
-    rws_params  *p = rws_trainer_state_of(t).params;
-    rws_random   g = rws_random_new(rws_key_for(99, 0, RWS_KEY_DATA, 0), 0);
+    rws_params  *p = rws__trainer_state_of(t).params;
+    rws_random   g = rws__random_new(rws__key_for(99, 0, RWS_KEY_DATA, 0), 0);
     for (int i = 0; i < p->n; i++)
-        for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
+        for (size_t k = 0; k < rws__param_size(p->list[i]); k++)
             if (p->list[i]->group <= RWS_PHI) p->list[i]->value[k] = (float)rws_random_normal(&g);
     rws_trainer_changed(t);
     return t;
@@ -298,7 +298,7 @@ static rws_trainer *trainer(const known *e, const rws_model *model, int K, int b
 
 static twin twin_of(rws_trainer *t, bool is_chain)
 {
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     twin              w = {p, malloc(p->size * sizeof *w.value), is_chain};
     for (size_t k = 0; k < p->size; k++) w.value[k] = (double)p->value[k];
     return w;
@@ -307,7 +307,7 @@ static twin twin_of(rws_trainer *t, bool is_chain)
 /* The chain has no relaxed model, and dww_ref_bug is about a single choice. */
 static bool fits(const known *e, bool is_chain, int K)
 {
-    return K >= rws_estimator_find(e->method)->min_particles && (!is_chain || (e->kind == COUNTED && !is_wrong(e)));
+    return K >= rws__estimator_find(e->method)->min_particles && (!is_chain || (e->kind == COUNTED && !is_wrong(e)));
 }
 
 /* About 2000 numbers, of which each fails with probability 2.5e-9 if it is right. */
@@ -391,7 +391,7 @@ static void relaxed_gradients_are_exact(void **state)
                 for (int d = 0; d < BATCH; d++)
                     slope += side / (2 * h) / BATCH *
                              relaxed_bound(&w, &table[i], tau, items[d % N_DATA], K,
-                                           rws_key_for(SEED, 0, RWS_KEY_METRIC, 0), d);
+                                           rws__key_for(SEED, 0, RWS_KEY_METRIC, 0), d);
             }
             w.value[k] = here;
             scale = fmax(scale, fabs(slope));

@@ -41,7 +41,7 @@ static void sheet_make(sheet *t, int B, int n, const double *l, const uint32_t *
 /* A method without a trainer: the estimator's settings with their defaults, but for the one that `e` gives. */
 static rws_method method_for(const known *e, rws_setup *setup)
 {
-    const rws_estimator *estimator = rws_estimator_find(e->method);
+    const rws_estimator *estimator = rws__estimator_find(e->method);
     const size_t         name = e->set ? strcspn(e->set, "=") : 0;
     rws_method           m;
     rws_error            err = {""};
@@ -52,7 +52,7 @@ static rws_method method_for(const known *e, rws_setup *setup)
         const bool given = strlen(s->name) == name && strncmp(s->name, e->set, name) == 0;
         setup->given[setup->n_given++] = (rws_given){s, given ? e->set + name + 1 : s->value};
     }
-    if (rws_method_init(&m, estimator, &rws_model_gmm, NULL, setup, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws__method_init(&m, estimator, &rws_model_gmm, NULL, setup, &err) != RWS_OK) fail_msg("%s", err.text);
     return m;
 }
 
@@ -63,7 +63,7 @@ static void weigh(const known *e, sheet *t, double share)
     const rws_method m = method_for(e, &setup);
     const int        phase = e->defensive ? 1 : 0;
     m.estimator->phases[phase].weigh(&m, &t->s, share, &t->tally);
-    rws_setup_release(&setup);
+    rws__setup_release(&setup);
 }
 
 /* The twin's coefficients of a datum's particles. */
@@ -82,7 +82,7 @@ static void weigh_plainly(const known *e, const double *l, int K, double share, 
 static void test_weights_against_twin(void **state)
 {
     (void)state;
-    rws_random g = rws_random_new(rws_key_for(5, 0, RWS_KEY_DATA, 0), 0);
+    rws_random g = rws__random_new(rws__key_for(5, 0, RWS_KEY_DATA, 0), 0);
     for (int round = 0; round < 60; round++) {
         const int    K = round % 3 == 0 ? 2 : 2 + (int)rws_random_below(&g, 30), B = 2;
         const double width = pow(10, rws_random_uniform(&g) * 3 - 1), share = 0.25;

@@ -31,7 +31,7 @@ static rws_var draw_z(rws_path *path)
 static void program(rws_path *path, void *context)
 {
     const net *n = context;
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     inputs in = {.top = rws_parameter(path, n->top), .word = rws_observed(path, "word")};
     in.x = rws_mul(path, rws_observed(path, "x"), rws_parameter(path, n->scale));
     in.hot = rws_onehot(path, in.word, WORDS);
@@ -39,14 +39,14 @@ static void program(rws_path *path, void *context)
     in.z = n->whole ? rws_constants(path, fixed_z, WIDE) : draw_z(path);
     const rws_var y = n->subject->run(path, n, &in);
     if (n->whole) {
-        rws_path_output(path, 0, y);
+        rws__path_output(path, 0, y);
         return;
     }
-    rws_path_output(path, 0, rws_sum(path, rws_mul(path, y, rws_constants(path, n->mix, n->subject->n_out))));
-    for (int i = 0; i < WIDE; i++) rws_path_output(path, 1 + i, rws_slice(path, in.z, i, 1));
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_output(path, 0, rws_sum(path, rws_mul(path, y, rws_constants(path, n->mix, n->subject->n_out))));
+    for (int i = 0; i < WIDE; i++) rws__path_output(path, 1 + i, rws_slice(path, in.z, i, 1));
+    rws__path_side(path, RWS_SIDE_MODEL);
     draw_z(path);
-    rws_path_fields_scored(path);
+    rws__path_fields_scored(path);
 }
 
 static void net_init(net *n, const subject *s)
@@ -60,8 +60,8 @@ static void net_init(net *n, const subject *s)
     s->declare(n);
     n->top = rws_setup_param(&n->setup, RWS_THETA, "top", 1, WIDE, RWS_TRUNCATED);
     assert_int_equal(n->setup.status, RWS_OK);
-    rws_params_pack(&n->setup.params);
-    n->engine = rws_engine_new(&n->setup.params, n->setup.fields, n->setup.n_fields, NULL);
+    rws__params_pack(&n->setup.params);
+    n->engine = rws__engine_new(&n->setup.params, n->setup.fields, n->setup.n_fields, NULL);
     for (int i = 0; i < DATA * WIDE; i++) n->x[i] = (float)die_between(&d, -2, 2);
     for (int i = 0; i < DATA; i++) n->word[i] = (float)((3 * i + 1) % WORDS), n->bit[i] = (float)(i % BITS);
     for (int i = 0; i < MOST; i++) n->mix[i] = (float)die_between(&d, -1, 1);
@@ -71,8 +71,8 @@ static void net_init(net *n, const subject *s)
 
 static void net_release(net *n)
 {
-    rws_engine_free(n->engine);
-    rws_setup_release(&n->setup);
+    rws__engine_free(n->engine);
+    rws__setup_release(&n->setup);
     free(n->theta);
 }
 
@@ -89,7 +89,7 @@ static rws_status net_pass(net *n, rws_mode mode, bool scalar, rws_error *err)
                            .n_data = DATA,
                            .n_particles = n->whole ? 1 : PARTICLES,
                            .fields = fields};
-    return rws_engine_forward(n->engine, &pass, err);
+    return rws__engine_forward(n->engine, &pass, err);
 }
 
 static void twin_of(const net *n, int datum, const double *z, double *out)
@@ -122,7 +122,7 @@ static void check_vectors(net *n, bool scalar)
     double    want[MOST], z[WIDE];
     for (int i = 0; i < WIDE; i++) z[i] = (double)fixed_z[i];
     if (net_pass(n, RWS_COMPUTE, scalar, &err) != RWS_OK) fail_msg("%s: %s", n->subject->name, err.text);
-    const float *got = rws_engine_result(n->engine, &dim);
+    const float *got = rws__engine_result(n->engine, &dim);
     assert_int_equal(dim, n->subject->n_out);
     for (int d = 0; d < DATA; d++) {
         twin_of(n, d, z, want);
@@ -159,7 +159,7 @@ static void check_numbers(net *n, bool scalar)
 {
     rws_error err;
     if (net_pass(n, RWS_WAKE, scalar, &err) != RWS_OK) fail_msg("%s: %s", n->subject->name, err.text);
-    rws_scores *s = rws_engine_scores(n->engine);
+    rws_scores *s = rws__engine_scores(n->engine);
     assert_int_equal(s->n, DATA * PARTICLES);
     die d = {73};
     for (int datum = 0; datum < DATA; datum++) {
@@ -174,7 +174,7 @@ static void check_numbers(net *n, bool scalar)
     for (unsigned groups = 1; groups < 4; groups++) {
         const unsigned mask = (groups & 1) << RWS_THETA | (groups >> 1 & 1) << RWS_PHI;
         float         *gradient = calloc(n->setup.params.size, sizeof *gradient);
-        rws_engine_backward(n->engine, mask, gradient, NULL);
+        rws__engine_backward(n->engine, mask, gradient, NULL);
         check_gradient(n, s, gradient, mask);
         free(gradient);
     }
@@ -226,9 +226,9 @@ static void check_tangent(net *n, unsigned groups)
         moves[i] = groups >> (i < p->first[RWS_THETA + 1] ? RWS_THETA : RWS_PHI) & 1 ? (double)direction[i] : 0;
     }
     assert_int_equal(net_pass(n, RWS_WAKE, false, &err), RWS_OK);
-    rws_scores *s = rws_engine_scores(n->engine);
-    rws_engine_backward(n->engine, 1u << RWS_PHI, gradient, NULL);
-    const rws_status status = rws_engine_tangent(n->engine, 0, SLOT, groups, direction, &err);
+    rws_scores *s = rws__engine_scores(n->engine);
+    rws__engine_backward(n->engine, 1u << RWS_PHI, gradient, NULL);
+    const rws_status status = rws__engine_tangent(n->engine, 0, SLOT, groups, direction, &err);
     if (n->subject->once) {
         assert_int_equal(status, RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, "second derivative"));
@@ -243,7 +243,7 @@ static void check_tangent(net *n, unsigned groups)
                 s->coef_out[SLOT][row] = die_between(&d, -1, 1);
             }
         memset(gradient, 0, p->size * sizeof *gradient);
-        rws_engine_backward(n->engine, 1u << RWS_THETA | 1u << RWS_PHI, gradient, NULL);
+        rws__engine_backward(n->engine, 1u << RWS_THETA | 1u << RWS_PHI, gradient, NULL);
         for (size_t i = 0; i < p->size; i++) {
             double want = 0, scale = 1;
             for (int datum = 0; datum < DATA; datum++)
@@ -487,25 +487,25 @@ static void draw_twice(rws_path *path)
 static void index_program(rws_path *path, void *context)
 {
     const index_case *c = context;
-    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws__path_side(path, RWS_SIDE_GUIDE);
     const rws_var index = index_of(path, c), limit = rws_constant(path, 4.5f);
     draw_twice(path);
     if (c->guarded && rws_branch(path, rws_greater(path, index, limit))) {
-        rws_path_output(path, 0, rws_constant(path, -1));
+        rws__path_output(path, 0, rws_constant(path, -1));
     } else {
         const rws_var v = use_index(path, c, index);
         if (c->needed_at_once) rws_branch(path, rws_greater(path, v, limit));
-        rws_path_output(path, 0, v);
+        rws__path_output(path, 0, v);
     }
-    rws_path_side(path, RWS_SIDE_MODEL);
+    rws__path_side(path, RWS_SIDE_MODEL);
     draw_twice(path);
-    rws_path_fields_scored(path);
+    rws__path_fields_scored(path);
 }
 
 static rws_status index_pass(index_case *c, bool scalar, rws_error *err)
 {
     const float      indices[] = {0, 4, c->source == CONSTANT ? 0 : c->index, 1}, *fields[] = {indices};
-    rws_engine      *e = rws_engine_new(&c->setup.params, c->setup.fields, c->setup.n_fields, NULL);
+    rws_engine      *e = rws__engine_new(&c->setup.params, c->setup.fields, c->setup.n_fields, NULL);
     const rws_pass   pass = {.program = index_program,
                              .context = c,
                              .scalar = scalar,
@@ -513,16 +513,16 @@ static rws_status index_pass(index_case *c, bool scalar, rws_error *err)
                              .n_data = 4,
                              .n_particles = 2,
                              .fields = fields};
-    const rws_status status = rws_engine_forward(e, &pass, err);
+    const rws_status status = rws__engine_forward(e, &pass, err);
     if (status == RWS_OK) {
-        rws_scores *s = rws_engine_scores(e);
+        rws_scores *s = rws__engine_scores(e);
         float      *gradient = calloc(c->setup.params.size + 1, sizeof *gradient);
         for (int i = 0; i < s->n; i++) s->coef_out[0][i] = 1;
-        rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL);
+        rws__engine_backward(e, 1u << RWS_PHI, gradient, NULL);
         for (size_t i = 0; i < c->setup.params.size; i++) assert_true(isfinite(gradient[i]));
         free(gradient);
     }
-    rws_engine_free(e);
+    rws__engine_free(e);
     return status;
 }
 
@@ -532,7 +532,7 @@ static void index_init(index_case *c, const char *function, bool linear)
     rws_setup_field(&c->setup, "index", 1);
     c->table = rws_setup_embedding(&c->setup, RWS_PHI, "table", 5, 3);
     if (linear) c->linear = rws_setup_linear(&c->setup, RWS_PHI, "net", 5, 1, RWS_UNIFORM);
-    rws_params_pack(&c->setup.params);
+    rws__params_pack(&c->setup.params);
 }
 
 static void an_index_out_of_range_is_named(void **state)
@@ -564,7 +564,7 @@ static void an_index_out_of_range_is_named(void **state)
             const rws_status status = index_pass(&c, i & 2, &err);
             assert_string_equal(err.text, sentence);
             assert_int_equal(status, RWS_BAD_INPUT);
-            rws_setup_release(&c.setup);
+            rws__setup_release(&c.setup);
         }
 }
 
@@ -583,7 +583,7 @@ static void an_index_may_be_guarded(void **state)
         if (index_pass(&c, i & 2, &err) != RWS_OK) fail_msg("%s", err.text);
         c.guarded = false;
         assert_int_equal(index_pass(&c, i & 2, &err), RWS_BAD_INPUT);
-        rws_setup_release(&c.setup);
+        rws__setup_release(&c.setup);
     }
 }
 
@@ -596,7 +596,7 @@ static void biases_can_be_set(void **state)
     assert_string_equal(rws_layer_bias(linear)->name, "linear.bias");
     assert_string_equal(rws_layer_bias(net)->name, "net.2.bias");
     assert_null(rws_layer_bias(rws_setup_gru(&s, RWS_PHI, "gru", 2, 3)));
-    rws_setup_release(&s);
+    rws__setup_release(&s);
 }
 
 static void declarations_that_cannot_be(void **state)
@@ -608,13 +608,13 @@ static void declarations_that_cannot_be(void **state)
     rws_setup_linear(&s, RWS_PHI, "twice", 2, 2, RWS_ZERO);
     assert_int_equal(s.status, RWS_BAD_INPUT);
     assert_non_null(strstr(s.error.text, "twice.weight"));
-    rws_setup_release(&s);
+    rws__setup_release(&s);
 
     rws_setup single = {.seed = 1};
     rws_setup_mlp(&single, RWS_PHI, "single", RWS_TANH, RWS_ZERO, (int[]){3}, 1);
     assert_int_equal(single.status, RWS_BAD_INPUT);
     assert_non_null(strstr(single.error.text, "\"single\""));
-    rws_setup_release(&single);
+    rws__setup_release(&single);
 
     static const struct {
         rws_conv    how;
@@ -636,7 +636,7 @@ static void declarations_that_cannot_be(void **state)
         if (!strstr(bad.error.text, i < COUNT(convs) ? convs[i].sentence : "not NULL") ||
             !strstr(bad.error.text, "The conv2d \"bad\" takes"))
             fail_msg("conv %d: %s", i, bad.error.text);
-        rws_setup_release(&bad);
+        rws__setup_release(&bad);
     }
     for (int i = 0; i < 8; i++) {
         rws_setup bad = {.seed = 1};
@@ -656,13 +656,13 @@ static void declarations_that_cannot_be(void **state)
         }
         assert_int_equal(bad.status, RWS_BAD_INPUT);
         if (!strstr(bad.error.text, "\"bad\"")) fail_msg("declaration %d: %s", i, bad.error.text);
-        rws_setup_release(&bad);
+        rws__setup_release(&bad);
     }
 
     rws_setup empty = {.seed = 1};
     rws_setup_linear(&empty, RWS_PHI, "empty", 0, 2, RWS_ZERO);
     assert_int_equal(empty.status, RWS_BAD_INPUT);
-    rws_setup_release(&empty);
+    rws__setup_release(&empty);
 }
 
 int main(void)

@@ -114,7 +114,7 @@ static double look_at_starts(void *context, int round, int wide)
         for (int i = 0; i < s.params.n; i++)
             if (strcmp(s.params.list[i]->name, at->param) == 0) param = s.params.list[i];
         assert_non_null(param);
-        const size_t n = rws_param_size(param);
+        const size_t n = rws__param_size(param);
         double      *x = malloc(n * sizeof *x), *square = malloc(n * sizeof *x), most = 0;
         for (size_t i = 0; i < n; i++) {
             x[i] = (double)param->value[i];
@@ -125,7 +125,7 @@ static double look_at_starts(void *context, int round, int wide)
         if (at->limit > 0) p = fmin(p, fmin(mean_tail(x, n, 0, 0), mean_tail(square, n, at->variance, 0)));
         free(x), free(square);
     }
-    rws_setup_release(&s);
+    rws__setup_release(&s);
     return fmin(1, 6 * p);
 }
 
@@ -148,7 +148,7 @@ static void starts_are_the_seed_s(void **state)
         for (int j = 0; j < 3; j++) assert_true(zero->value[j] == 0);
         memcpy(first[i], s.params.list[0]->value, 10 * sizeof(float));
         memcpy(first[i] + 10, s.params.list[1]->value, 10 * sizeof(float));
-        rws_setup_release(&s);
+        rws__setup_release(&s);
     }
     assert_memory_equal(first[0], first[1], sizeof first[0]);
     for (int i = 0; i < 20; i++) assert_true(first[0][i] != first[2][i]);

@@ -44,9 +44,9 @@ static void guide(rws_path *path, const bench *b)
     int           n;
     rws_var      *x = rws_items(path, "x", &n);
     rws_normal(path, "z", y, rws_constant(path, 1));
-    rws_path_output(path, 0, y);
-    rws_path_output(path, 1, rws_length(path, "x"));
-    for (int t = 0; t < MOST; t++) rws_path_output(path, 2 + t, t < n ? x[t] : rws_constant(path, 0));
+    rws__path_output(path, 0, y);
+    rws__path_output(path, 1, rws_length(path, "x"));
+    for (int t = 0; t < MOST; t++) rws__path_output(path, 2 + t, t < n ? x[t] : rws_constant(path, 0));
 }
 
 static void model(rws_path *path, const bench *b)
@@ -58,13 +58,13 @@ static void model(rws_path *path, const bench *b)
 
 static void program(rws_path *path, void *context)
 {
-    const bool sleep = rws_path_pass(path)->mode == RWS_SLEEP;
+    const bool sleep = rws__path_pass(path)->mode == RWS_SLEEP;
     for (int i = 0; i < 2; i++) {
         const bool guided = (i == 0) != sleep;
-        rws_path_side(path, guided ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+        rws__path_side(path, guided ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
         (guided ? guide : model)(path, context);
     }
-    rws_path_side(path, RWS_SIDE_NONE);
+    rws__path_side(path, RWS_SIDE_NONE);
 }
 
 static void bench_init(bench *b)
@@ -78,8 +78,8 @@ static void bench_init(bench *b)
     b->to_number = rws_setup_linear(&b->setup, RWS_PHI, "to_number", 8 * WIDE, 1, RWS_UNIFORM);
     b->emit = rws_setup_param(&b->setup, RWS_THETA, "emit", 1, 1, RWS_UNIFORM);
     assert_int_equal(b->setup.status, RWS_OK);
-    rws_params_pack(&b->setup.params);
-    b->engine = rws_engine_new(&b->setup.params, b->setup.fields, b->setup.n_fields, NULL);
+    rws__params_pack(&b->setup.params);
+    b->engine = rws__engine_new(&b->setup.params, b->setup.fields, b->setup.n_fields, NULL);
     die d = {3};
     for (int i = 0; i < 10 * DATA; i++) {
         b->n[i] = b->x[i * ROW] = (float)die_below(&d, MOST + 1);
@@ -89,8 +89,8 @@ static void bench_init(bench *b)
 
 static void bench_release(bench *b)
 {
-    rws_engine_free(b->engine);
-    rws_setup_release(&b->setup);
+    rws__engine_free(b->engine);
+    rws__setup_release(&b->setup);
 }
 
 /* A wake pass over some data, or a sleep pass if n_data is 0. */
@@ -107,15 +107,15 @@ static rws_scores *pass(bench *b, int first, int n_data, bool scalar)
                         .first_datum = (uint32_t)first,
                         .fields = n_data ? fields : NULL};
     rws_error      err;
-    if (rws_engine_forward(b->engine, &p, &err) != RWS_OK) fail_msg("%s", err.text);
-    return rws_engine_scores(b->engine);
+    if (rws__engine_forward(b->engine, &p, &err) != RWS_OK) fail_msg("%s", err.text);
+    return rws__engine_scores(b->engine);
 }
 
 /* The gradient of the sum of y over all data, added to. */
 static void add_gradient(bench *b, rws_scores *s, float *gradient)
 {
     for (int i = 0; i < s->n; i++) s->coef_out[0][i] = 1;
-    assert_int_equal(rws_engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+    assert_int_equal(rws__engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
 }
 
 static void together_as_alone(void **state)
@@ -192,9 +192,9 @@ static void sets_have_no_order(void **state)
 
 static rws_engine_stats work(bench *b, int n_data)
 {
-    rws_engine_take_stats(b->engine);
+    rws__engine_take_stats(b->engine);
     pass(b, 0, n_data, false);
-    return rws_engine_take_stats(b->engine);
+    return rws__engine_take_stats(b->engine);
 }
 
 /* A datum costs as many steps as it has items, whatever lengths other data have. */

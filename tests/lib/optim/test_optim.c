@@ -101,17 +101,17 @@ static void test_table(void **state)
         assert_non_null((*o)->step);
         assert_in_range((*o)->n_slots, 0, 2);
         for (int s = 0; s < 2; s++) assert_int_equal((*o)->slot_names[s] != NULL, s < (*o)->n_slots);
-        assert_ptr_equal(rws_optimiser_find((*o)->name), *o);
+        assert_ptr_equal(rws__optimiser_find((*o)->name), *o);
         rws_error err;
-        assert_int_equal(rws_optim_config_check(&(*o)->defaults, &err), RWS_OK);
+        assert_int_equal(rws__optim_config_check(&(*o)->defaults, &err), RWS_OK);
         find_known((*o)->name);
     }
     assert_int_equal(n, N_KNOWN);
-    assert_null(rws_optimiser_find("adagrad"));
-    assert_null(rws_optimiser_find(""));
-    assert_float_equal(rws_optimiser_find("rmsprop")->slot_init[0], 1.0, 0.0);
-    assert_float_equal(rws_optimiser_find("rmsprop")->defaults.eps, 1e-10, 0.0);
-    assert_float_equal(rws_optimiser_find("adam")->defaults.eps, 1e-8, 0.0);
+    assert_null(rws__optimiser_find("adagrad"));
+    assert_null(rws__optimiser_find(""));
+    assert_float_equal(rws__optimiser_find("rmsprop")->slot_init[0], 1.0, 0.0);
+    assert_float_equal(rws__optimiser_find("rmsprop")->defaults.eps, 1e-10, 0.0);
+    assert_float_equal(rws__optimiser_find("adam")->defaults.eps, 1e-8, 0.0);
 }
 
 #define FIELD(name) offsetof(rws_optim_config, name)
@@ -119,7 +119,7 @@ static void test_table(void **state)
 static void test_config(void **state)
 {
     (void)state;
-    const rws_optim_config good = rws_optimiser_find("adam")->defaults;
+    const rws_optim_config good = rws__optimiser_find("adam")->defaults;
     const struct {
         size_t      offset;
         double      value;
@@ -135,7 +135,7 @@ static void test_config(void **state)
         rws_optim_config c = good;
         memcpy((char *)&c + cases[i].offset, &cases[i].value, sizeof(double));
         rws_error err = {""};
-        assert_int_equal(rws_optim_config_check(&c, &err), cases[i].said ? RWS_BAD_INPUT : RWS_OK);
+        assert_int_equal(rws__optim_config_check(&c, &err), cases[i].said ? RWS_BAD_INPUT : RWS_OK);
         if (cases[i].said) assert_non_null(strstr(err.text, cases[i].said));
     }
 }
@@ -151,7 +151,7 @@ static void test_hand_sequences(void **state)
             rws_optim_config c = (*o)->defaults;
             c.l2 = with_l2 ? 0.5 : 0.0;
             float p = 1.0f, state0 = -7.0f, state1 = -7.0f, *const slot[2] = {&state0, &state1};
-            rws_optimiser_reset(*o, 1, slot);
+            rws__optimiser_reset(*o, 1, slot);
             for (int t = 1; t <= 3; t++) {
                 (*o)->step(&c, 0.1f, (uint64_t)t, 1, &p, &ascent[t - 1], slot);
                 assert_within(p, with_l2 ? known[k].after_l2[t - 1] : known[k].after[t - 1], 5e-7);
@@ -195,7 +195,7 @@ static void test_against_twin(void **state)
             c.l2 = 1e-3;
             if (large_eps) c.eps = 0.1;
             float *const slot[2] = {s0, s1};
-            rws_optimiser_reset(*o, N_RANDOM, slot);
+            rws__optimiser_reset(*o, N_RANDOM, slot);
             for (int i = 0; i < N_RANDOM; i++) {
                 p[i] = uniform(&rng);
                 twin[i] = (element){p[i], {(*o)->slot_init[0], (*o)->slot_init[1]}};
@@ -234,8 +234,8 @@ static void test_cut_anywhere(void **state)
         memset(whole[2], 0, sizeof whole[2]);
         memset(parts[1], 0, sizeof parts[1]);
         memset(parts[2], 0, sizeof parts[2]);
-        rws_optimiser_reset(*o, N_RANDOM, whole_slot);
-        rws_optimiser_reset(*o, N_RANDOM, parts_slot);
+        rws__optimiser_reset(*o, N_RANDOM, whole_slot);
+        rws__optimiser_reset(*o, N_RANDOM, parts_slot);
         for (int t = 1; t <= N_STEPS; t++) {
             for (int i = 0; i < N_RANDOM; i++) g[i] = random_gradient(&rng, i);
             (*o)->step(&c, 1e-2f, (uint64_t)t, N_RANDOM, whole[0], g, whole_slot);
@@ -256,7 +256,7 @@ static void test_no_elements(void **state)
     (void)state;
     for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
         float p = 1.0f, g = 1.0f, s0 = 2.0f, s1 = 3.0f, *const slot[2] = {&s0, &s1};
-        rws_optimiser_reset(*o, 0, slot);
+        rws__optimiser_reset(*o, 0, slot);
         (*o)->step(&(*o)->defaults, 0.1f, 1, 0, &p, &g, slot);
         assert_float_equal(p, 1.0f, 0.0);
         assert_float_equal(s0, 2.0f, 0.0);
@@ -276,7 +276,7 @@ static void test_frozen(void **state)
         rws_optim_config c = (*o)->defaults;
         c.l2 = 0.1;
         memcpy(p, start, sizeof p);
-        rws_optimiser_reset(*o, N, slot);
+        rws__optimiser_reset(*o, N, slot);
         for (uint64_t t = 1; t <= 5; t++) (*o)->step(&c, 0.0f, t, N, p, g, slot);
         assert_memory_equal(p, start, sizeof p);
         (*o)->step(&c, 0.1f, 6, N, p, g, slot);
@@ -295,7 +295,7 @@ static void test_rest_and_nan(void **state)
     (void)state;
     for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
         float p = 1.0f, g = 1.0f, s0 = 0, s1 = 0, *const slot[2] = {&s0, &s1};
-        rws_optimiser_reset(*o, 1, slot);
+        rws__optimiser_reset(*o, 1, slot);
         rws_optim_config c = (*o)->defaults;
         c.beta2 = 0.9;
         for (int t = 1; t <= 3000; t++, g = 0.0f) (*o)->step(&c, 1e-3f, (uint64_t)t, 1, &p, &g, slot);
@@ -316,7 +316,7 @@ static void test_rest_and_nan(void **state)
 static void test_adam_edges(void **state)
 {
     (void)state;
-    const rws_optimiser *adam = rws_optimiser_find("adam");
+    const rws_optimiser *adam = rws__optimiser_find("adam");
     rws_optim_config     c = adam->defaults;
     c.beta1 = 0.0;
     float p = 0.0f, g = 3.0f, m = 0, v = 0, *const slot[2] = {&m, &v};
@@ -392,13 +392,13 @@ static void test_schedule_values(void **state)
         {"1e-3,theta=0,5:1", 5, 1e-3, RWS_BASELINE},
         {"1e-3,theta=0,5:1", 4, 0, RWS_THETA},
         {"1e-3,theta=0,5:1", 5, 1, RWS_THETA},
-        {"theta=1", 5, 0, RWS_PHI}, /* which rws_schedule_cover refuses if phi has parameters */
+        {"theta=1", 5, 0, RWS_PHI}, /* which rws__schedule_cover refuses if phi has parameters */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule s;
         rws_error    err = {""};
-        if (rws_schedule_parse(cases[i].text, &s, &err) != RWS_OK) fail_msg("%s", err.text);
-        const float got = rws_schedule_at(&s, cases[i].group, cases[i].iteration), wanted = (float)cases[i].rate;
+        if (rws__schedule_parse(cases[i].text, &s, &err) != RWS_OK) fail_msg("%s", err.text);
+        const float got = rws__schedule_at(&s, cases[i].group, cases[i].iteration), wanted = (float)cases[i].rate;
         if (!(fabsf(got - wanted) <= 1e-7f * wanted)) {
             fail_msg("\"%s\" at %llu: got %.9g, wanted %.9g", cases[i].text, (unsigned long long)cases[i].iteration,
                      (double)got, (double)wanted);
@@ -427,8 +427,8 @@ static void test_schedule_cover(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule s;
         rws_error    err = {""};
-        assert_int_equal(rws_schedule_parse(cases[i].text, &s, &err), RWS_OK);
-        assert_int_equal(rws_schedule_cover(&s, cases[i].groups, cases[i].text, &err),
+        assert_int_equal(rws__schedule_parse(cases[i].text, &s, &err), RWS_OK);
+        assert_int_equal(rws__schedule_cover(&s, cases[i].groups, cases[i].text, &err),
                          cases[i].said ? RWS_BAD_INPUT : RWS_OK);
         if (cases[i].said && !strstr(err.text, cases[i].said)) fail_msg("\"%s\": %s", cases[i].text, err.text);
     }
@@ -458,13 +458,13 @@ static void test_schedules_agree(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule a, b;
         rws_error    err;
-        assert_int_equal(rws_schedule_parse(cases[i].a, &a, &err), RWS_OK);
-        assert_int_equal(rws_schedule_parse(cases[i].b, &b, &err), RWS_OK);
+        assert_int_equal(rws__schedule_parse(cases[i].a, &a, &err), RWS_OK);
+        assert_int_equal(rws__schedule_parse(cases[i].b, &b, &err), RWS_OK);
         const uint64_t n = cases[i].first_difference;
-        assert_true(rws_schedule_agree(&a, &b, n) && rws_schedule_agree(&b, &a, n));
+        assert_true(rws__schedule_agree(&a, &b, n) && rws__schedule_agree(&b, &a, n));
         if (n == UINT64_MAX) continue;
-        for (uint64_t more = n + 1; more < n + 50; more++) assert_false(rws_schedule_agree(&a, &b, more));
-        assert_false(rws_schedule_agree(&b, &a, UINT64_MAX));
+        for (uint64_t more = n + 1; more < n + 50; more++) assert_false(rws__schedule_agree(&a, &b, more));
+        assert_false(rws__schedule_agree(&b, &a, UINT64_MAX));
     }
 }
 
@@ -521,10 +521,10 @@ static void test_schedule_refusals(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule s = {.rates[RWS_PHI].start = 42.0};
         rws_error    err = {""};
-        assert_int_equal(rws_schedule_parse(cases[i].text, &s, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws__schedule_parse(cases[i].text, &s, &err), RWS_BAD_INPUT);
         if (!strstr(err.text, cases[i].said)) fail_msg("\"%s\": %s", cases[i].text, err.text);
         assert_float_equal(s.rates[RWS_PHI].start, 42.0, 0.0);
-        assert_int_equal(rws_schedule_parse(cases[i].text, &s, NULL), RWS_BAD_INPUT);
+        assert_int_equal(rws__schedule_parse(cases[i].text, &s, NULL), RWS_BAD_INPUT);
     }
     /* A text of any length still leaves a sentence. */
     char *big = malloc(10001);
@@ -532,7 +532,7 @@ static void test_schedule_refusals(void **state)
     big[10000] = '\0';
     rws_schedule s;
     rws_error    err = {""};
-    assert_int_equal(rws_schedule_parse(big, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__schedule_parse(big, &s, &err), RWS_BAD_INPUT);
     assert_int_equal(err.text[strlen(err.text) - 1], '.');
     free(big);
 }

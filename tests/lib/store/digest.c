@@ -23,7 +23,7 @@ bool digest_names(const char *folder, uint64_t *hash)
     rws_error err;
     *hash = start;
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
-    if (rws_file_read(path, 1 << 26, &bytes, &size, &err) != RWS_OK) return false;
+    if (rws__file_read(path, 1 << 26, &bytes, &size, &err) != RWS_OK) return false;
     json_t *header = size > 8 ? json_loadb((char *)bytes + 8, size - 8, JSON_DISABLE_EOF_CHECK, NULL) : NULL, *value;
     const char *name;
     json_object_foreach(header, name, value) mix(hash, name, strlen(name) + 1);
@@ -40,13 +40,13 @@ bool digest_checkpoint(const char *folder, uint64_t *hash)
     rws_safetensors *st;
     rws_error        err;
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
-    if (!digest_names(folder, hash) || rws_safetensors_open(path, &st, &err) != RWS_OK) return false;
-    for (size_t i = 0; i < rws_safetensors_count(st); i++) {
-        const rws_tensor_in *t = rws_safetensors_at(st, i);
+    if (!digest_names(folder, hash) || rws__safetensors_open(path, &st, &err) != RWS_OK) return false;
+    for (size_t i = 0; i < rws__safetensors_count(st); i++) {
+        const rws_tensor_in *t = rws__safetensors_at(st, i);
         mix(hash, t->name, strlen(t->name));
-        if (strcmp(t->name, "seconds") != 0) mix(hash, t->data, t->n_elements * rws_dtype_size(t->dtype));
+        if (strcmp(t->name, "seconds") != 0) mix(hash, t->data, t->n_elements * rws__dtype_size(t->dtype));
     }
-    rws_safetensors_close(st);
+    rws__safetensors_close(st);
     return true;
 }
 

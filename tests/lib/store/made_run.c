@@ -58,18 +58,18 @@ made_run *made_run_new(const rws_optimiser *optimiser, int n_out)
     give(t, "text", "a=b, \"c\" \\ \xc3\xa4\n");
     give(t, "empty", "");
     t->optimiser = optimiser;
-    rws_params_add(&t->params, RWS_PHI, "phi.mlp.0.weight", n_out, 3)->transposed = true;
-    rws_params_add(&t->params, RWS_PHI, "phi.mlp.0.bias", 1, n_out);
-    rws_params_add(&t->params, RWS_THETA, "theta", 1, 5);
-    rws_params_add(&t->params, RWS_BASELINE, "baseline.table", 2, 2);
-    rws_params_pack(&t->params);
+    rws__params_add(&t->params, RWS_PHI, "phi.mlp.0.weight", n_out, 3)->transposed = true;
+    rws__params_add(&t->params, RWS_PHI, "phi.mlp.0.bias", 1, n_out);
+    rws__params_add(&t->params, RWS_THETA, "theta", 1, 5);
+    rws__params_add(&t->params, RWS_BASELINE, "baseline.table", 2, 2);
+    rws__params_pack(&t->params);
     for (int i = 0; i < 2; i++) t->slot[i] = calloc(t->params.size, sizeof *t->slot[i]);
     return t;
 }
 
 void made_run_free(made_run *t)
 {
-    rws_params_release(&t->params);
+    rws__params_release(&t->params);
     for (int i = 0; i < 2; i++) free(t->slot[i]);
     free(t);
 }
@@ -101,7 +101,7 @@ void fill(made_run *t, uint32_t seed)
     const uint64_t nan_bits = 0x7ff8000012345678u;
     memcpy(&t->memory[0], &nan_bits, sizeof nan_bits);
     t->memory[1] = -1.0 / 3.0;
-    rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
+    rws__params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
 }
 
 bool same_state(const made_run *a, const made_run *b)
@@ -129,13 +129,13 @@ int run_setup(void **state)
 rws_status try_create(const char *path, const made_run *t, rws_folder **out, rws_error *err)
 {
     const rws_run_state s = state_of(t, NULL);
-    return rws_folder_create(path, &s, out, err);
+    return rws__folder_create(path, &s, out, err);
 }
 
 rws_status try_save(rws_folder *f, const made_run *t, double seconds, rws_error *err)
 {
     const rws_run_state s = state_of(t, &seconds);
-    return rws_folder_save(f, &s, err);
+    return rws__folder_save(f, &s, err);
 }
 
 rws_folder *create(const made_run *t)
@@ -156,27 +156,27 @@ void save(rws_folder *f, made_run *t, double seconds)
 
 static rws_status loaded(made_run *t, rws_status status)
 {
-    if (status == RWS_OK) rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
+    if (status == RWS_OK) rws__params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
     return status;
 }
 
 rws_status load(rws_folder *f, made_run *t, double *seconds, rws_error *err)
 {
     const rws_run_state s = state_of(t, seconds);
-    return loaded(t, rws_folder_load(f, &s, err));
+    return loaded(t, rws__folder_load(f, &s, err));
 }
 
 rws_status look(rws_folder *f, made_run *t, double *seconds, rws_error *err)
 {
     const rws_run_state s = state_of(t, seconds);
-    return loaded(t, rws_folder_look(f, &s, err));
+    return loaded(t, rws__folder_look(f, &s, err));
 }
 
 void refuses_load(rws_folder *f, made_run *t, const char *a, const char *b)
 {
     made_run *before = made_run_new(t->optimiser, t->params.list[0]->rows);
     memcpy(before->params.value, t->params.value, t->params.size * sizeof(float));
-    rws_params_transpose(&before->params, ~0u, before->params.value, before->params.transposed);
+    rws__params_transpose(&before->params, ~0u, before->params.value, before->params.transposed);
     for (int i = 0; i < 2; i++) memcpy(before->slot[i], t->slot[i], t->params.size * sizeof(float));
     memcpy(before->steps, t->steps, sizeof t->steps);
     memcpy(before->memory, t->memory, sizeof t->memory);
@@ -222,7 +222,7 @@ rws_status record(rws_folder *f, uint64_t iteration, double value, rws_error *er
                                   .n = 3,
                                   .names = names,
                                   .value = {value, -INFINITY, NAN}};
-    const rws_status         status = rws_folder_record(f, &m, NULL, err);
+    const rws_status         status = rws__folder_record(f, &m, NULL, err);
     if (status != RWS_OK) return status;
-    return rws_folder_flush(f, err);
+    return rws__folder_flush(f, err);
 }

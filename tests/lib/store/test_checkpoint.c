@@ -23,7 +23,7 @@ static void create_makes_parents(void **state)
     const char *tails[] = {"a/b//c/run", "a/b/d/", "e///"};
     for (int i = 0; i < 3; i++) {
         strcpy(run_path, in_folder(tails[i]));
-        rws_folder_close(create(t));
+        rws__folder_close(create(t));
     }
     assert_true(is_there("a/b/c/run/config.json"));
     assert_true(is_there("a/b/d/config.json"));
@@ -34,7 +34,7 @@ static void create_makes_parents(void **state)
     spill("empty/.rws-0123456789abcdef.tmp", "left by a kill", 14);
     spill("empty/.rws-0123456789abcdef0.tmp", "a user's", 8);
     spill("empty/config.json.tmp", "a user's", 8);
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     assert_true(is_there("empty/config.json"));
     assert_int_equal(n_temporaries("empty"), 0);
     size_t size;
@@ -98,22 +98,22 @@ static void create_replaces_a_run_in_vain(void **state)
     rws_folder *f = create(t);
     t->config.particles = 7;
     create_refused(t, run_path, "another process"); /* it is being trained */
-    must(rws_folder_fail(f, 1, "It broke.", &err), &err);
-    rws_folder_close(f);
+    must(rws__folder_fail(f, 1, "It broke.", &err), &err);
+    rws__folder_close(f);
     assert_string_equal(ask("SELECT count(*) FROM failures"), "1");
 
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
-    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    must(rws__folder_open(run_path, &read, &f, &err), &err);
     assert_int_equal(read.particles, 7);
     must(record(f, 1, 5, &err), &err); /* measures without a checkpoint: killed in between */
-    must(rws_folder_fail(f, 1, "It broke.", &err), &err);
+    must(rws__folder_fail(f, 1, "It broke.", &err), &err);
     create_refused(t, run_path, "resume it");
-    must(rws_folder_restart(f, &err), &err);
+    must(rws__folder_restart(f, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
     assert_string_equal(ask("SELECT count(*) FROM metrics"), "0");
     assert_string_equal(ask("SELECT iteration FROM runs"), "0");
-    rws_folder_close(f);
+    rws__folder_close(f);
     made_run_free(t);
 }
 
@@ -124,22 +124,22 @@ static void one_process_trains_a_run(void **state)
     rws_error   err = {""};
     rws_config  read;
     rws_folder *f = create(t), *other;
-    assert_true(rws_folder_is_busy(run_path));
-    must(rws_folder_open(run_path, &read, &other, &err), &err); /* looking is allowed */
-    assert_refused(rws_folder_lock(other, &err), RWS_BAD_INPUT, &err, "\"", "another process");
-    rws_folder_close(f);
-    assert_false(rws_folder_is_busy(run_path));
-    must(rws_folder_lock(other, &err), &err);
-    must(rws_folder_lock(other, &err), &err);
-    rws_folder_close(other);
-    assert_false(rws_folder_is_busy(in_folder("nowhere")));
+    assert_true(rws__folder_is_busy(run_path));
+    must(rws__folder_open(run_path, &read, &other, &err), &err); /* looking is allowed */
+    assert_refused(rws__folder_lock(other, &err), RWS_BAD_INPUT, &err, "\"", "another process");
+    rws__folder_close(f);
+    assert_false(rws__folder_is_busy(run_path));
+    must(rws__folder_lock(other, &err), &err);
+    must(rws__folder_lock(other, &err), &err);
+    rws__folder_close(other);
+    assert_false(rws__folder_is_busy(in_folder("nowhere")));
     made_run_free(t);
 }
 
 /* Asks again and again whether the run is being trained, as programs that wait for free runs do. */
 static void *keep_asking(void *over)
 {
-    while (!__atomic_load_n((bool *)over, __ATOMIC_RELAXED)) (void)rws_folder_is_busy(run_path);
+    while (!__atomic_load_n((bool *)over, __ATOMIC_RELAXED)) (void)rws__folder_is_busy(run_path);
     return NULL;
 }
 
@@ -152,15 +152,15 @@ static void a_question_blocks_no_lock(void **state)
     rws_folder *f;
     pthread_t   asking;
     bool        over = false;
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     assert_int_equal(pthread_create(&asking, NULL, keep_asking, &over), 0);
     rws_status status = RWS_OK;
     int        n_busy = 0;
     for (int i = 0; i < 200 && status == RWS_OK; i++) {
-        n_busy += rws_folder_is_busy(run_path); /* no process trains the run */
-        must(rws_folder_open(run_path, &read, &f, &err), &err);
-        status = rws_folder_lock(f, &err);
-        rws_folder_close(f);
+        n_busy += rws__folder_is_busy(run_path); /* no process trains the run */
+        must(rws__folder_open(run_path, &read, &f, &err), &err);
+        status = rws__folder_lock(f, &err);
+        rws__folder_close(f);
     }
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     pthread_join(asking, NULL);
@@ -180,22 +180,22 @@ static void checkpoint_comes_back(void **state)
             made_run *a = made_run_new(optimisers[i], n_out), *b = made_run_new(optimisers[i], n_out);
             fill(a, 17);
             rws_folder *f = create(a);
-            assert_false(rws_folder_has_checkpoint(f));
+            assert_false(rws__folder_has_checkpoint(f));
             save(f, b, 1); /* to be replaced */
             save(f, a, 1.0 / 3.0);
-            assert_true(rws_folder_has_checkpoint(f));
-            rws_folder_close(f);
+            assert_true(rws__folder_has_checkpoint(f));
+            rws__folder_close(f);
 
             rws_error  err = {""};
             rws_config read;
             double     seconds = 0;
-            must(rws_folder_open(run_path, &read, &f, &err), &err);
-            assert_true(rws_folder_has_checkpoint(f));
+            must(rws__folder_open(run_path, &read, &f, &err), &err);
+            assert_true(rws__folder_has_checkpoint(f));
             must(load(f, b, &seconds, &err), &err);
             assert_true(seconds == 1.0 / 3.0);
             assert_true(same_state(a, b));
             assert_false(is_there("run/metrics.sqlite")); /* there was nothing to forget */
-            rws_folder_close(f);
+            rws__folder_close(f);
             made_run_free(a);
             made_run_free(b);
             unlink(in_folder("run/checkpoint.safetensors"));
@@ -233,23 +233,23 @@ static void checkpoint_has_known_tensors(void **state)
     const size_t     n = sizeof expected / sizeof *expected;
     rws_error        err = {""};
     rws_safetensors *st;
-    assert_int_equal(rws_safetensors_open(in_folder("run/checkpoint.safetensors"), &st, &err), RWS_OK);
-    assert_int_equal(rws_safetensors_count(st), n);
+    assert_int_equal(rws__safetensors_open(in_folder("run/checkpoint.safetensors"), &st, &err), RWS_OK);
+    assert_int_equal(rws__safetensors_count(st), n);
     const rws_tensor_in *found;
     for (size_t i = 0; i < n; i++) {
-        const rws_status status = rws_safetensors_expect(st, expected[i].name, expected[i].dtype, expected[i].n_dims,
-                                                         expected[i].shape, &found, &err);
+        const rws_status status = rws__safetensors_expect(st, expected[i].name, expected[i].dtype, expected[i].n_dims,
+                                                          expected[i].shape, &found, &err);
         must(status, &err);
     }
-    must(rws_safetensors_expect(st, "theta", RWS_DTYPE_F32, 1, (size_t[]){5}, &found, &err), &err);
+    must(rws__safetensors_expect(st, "theta", RWS_DTYPE_F32, 1, (size_t[]){5}, &found, &err), &err);
     assert_memory_equal(found->data, t->params.list[2]->value, 5 * sizeof(float));
-    assert_string_equal(rws_safetensors_metadata(st, "format"), "rws 1");
-    assert_string_equal(rws_safetensors_metadata(st, "model"), "gmm");
-    assert_string_equal(rws_safetensors_metadata(st, "method"), "rebar");
-    assert_string_equal(rws_safetensors_metadata(st, "optimiser"), "adam");
-    assert_string_equal(rws_safetensors_metadata(st, "version"), RWS_VERSION_STRING);
-    rws_safetensors_close(st);
-    rws_folder_close(f);
+    assert_string_equal(rws__safetensors_metadata(st, "format"), "rws 1");
+    assert_string_equal(rws__safetensors_metadata(st, "model"), "gmm");
+    assert_string_equal(rws__safetensors_metadata(st, "method"), "rebar");
+    assert_string_equal(rws__safetensors_metadata(st, "optimiser"), "adam");
+    assert_string_equal(rws__safetensors_metadata(st, "version"), RWS_VERSION_STRING);
+    rws__safetensors_close(st);
+    rws__folder_close(f);
     made_run_free(t);
 }
 
@@ -271,7 +271,7 @@ static void load_refuses_another_run(void **state)
     t->config.method = "rebar";
     refuses_load(f, plain, "optimiser \"adam\"", "\"sgd\"");
     refuses_load(f, wider, "run/checkpoint.safetensors", "\"phi.mlp.0.weight\"");
-    rws_folder_close(f);
+    rws__folder_close(f);
     made_run_free(t);
     made_run_free(wider);
     made_run_free(plain);
@@ -304,14 +304,14 @@ static void rewrite(const char *from, const edit *e)
     const char      *keys[] = {"format", "model", "method",   "optimiser",  "version",       "build",
                                "cpu",    "lr",    "identity", "iterations", "training_data", "test_data"};
     rws_safetensors *st;
-    assert_int_equal(rws_safetensors_open(in_folder(from), &st, &err), RWS_OK);
+    assert_int_equal(rws__safetensors_open(in_folder(from), &st, &err), RWS_OK);
     for (int i = 0; i < (e->old ? 5 : 12); i++) {
         if (e->drop_key && strcmp(keys[i], e->drop_key) == 0) continue;
-        json_object_set_new(metadata, keys[i], json_string(rws_safetensors_metadata(st, keys[i])));
+        json_object_set_new(metadata, keys[i], json_string(rws__safetensors_metadata(st, keys[i])));
     }
     if (e->key) json_object_set_new(metadata, e->key, json_string(e->value));
-    for (size_t i = 0; i < rws_safetensors_count(st); i++) {
-        const rws_tensor_in *in = rws_safetensors_at(st, i);
+    for (size_t i = 0; i < rws__safetensors_count(st); i++) {
+        const rws_tensor_in *in = rws__safetensors_at(st, i);
         if (e->drop && strcmp(in->name, e->drop) == 0) continue;
         out[n] = (rws_tensor_out){.name = in->name, .dtype = in->dtype, .n_dims = in->n_dims, .data = in->data};
         memcpy(out[n].shape, in->shape, sizeof in->shape);
@@ -319,9 +319,9 @@ static void rewrite(const char *from, const edit *e)
         n++;
     }
     if (e->add) out[n++] = e->to;
-    must(rws_safetensors_write(in_folder("run/checkpoint.safetensors"), out, n, metadata, &err), &err);
+    must(rws__safetensors_write(in_folder("run/checkpoint.safetensors"), out, n, metadata, &err), &err);
     json_decref(metadata);
-    rws_safetensors_close(st);
+    rws__safetensors_close(st);
 }
 
 static void load_refuses_what_does_not_fit(void **state)
@@ -395,7 +395,7 @@ static void load_refuses_what_does_not_fit(void **state)
     must(load(f, t, &seconds, &err), &err);
     rewrite("good", &(edit){.old = true, .key = "version", .value = "0.2.0"});
     must(load(f, t, &seconds, &err), &err);
-    rws_folder_close(f);
+    rws__folder_close(f);
     made_run_free(t);
 }
 
@@ -432,7 +432,7 @@ static void load_refuses_damage(void **state)
     assert_int_equal(mkdir(in_folder("run/checkpoint.safetensors"), 0777), 0);
     refuses_load(f, t, "run/checkpoint.safetensors", "regular");
     free(bytes);
-    rws_folder_close(f);
+    rws__folder_close(f);
     made_run_free(t);
 }
 
@@ -450,7 +450,7 @@ static void previous_is_kept(void **state)
     refuses_load(f, t, "too short", "\"cp '");
     refuses_load(f, t, "/checkpoint.previous.safetensors '", "'/checkpoint.safetensors\" continues from there.");
     unlink(in_folder("run/checkpoint.safetensors"));
-    assert_true(rws_folder_has_checkpoint(f)); /* nothing is begun anew over the one that is left */
+    assert_true(rws__folder_has_checkpoint(f)); /* nothing is begun anew over the one that is left */
     refuses_load(f, t, "No such file", "checkpoint.previous.safetensors");
     assert_int_equal(rename(in_folder("run/checkpoint.previous.safetensors"), in_folder("run/checkpoint.safetensors")),
                      0);
@@ -458,7 +458,7 @@ static void previous_is_kept(void **state)
     double    seconds;
     must(load(f, t, &seconds, &err), &err);
     assert_true(same_state(t, first));
-    rws_folder_close(f);
+    rws__folder_close(f);
     made_run_free(t);
     made_run_free(first);
 }
@@ -505,14 +505,14 @@ static void save_keeps_the_last_good_one(void **state)
     assert_int_equal(n_temporaries("run"), 0);
     assert_int_equal(n_temporaries("other"), 0);
     assert_false(is_there("other/config.json"));
-    rws_folder_close(create(t)); /* and then there is room again */
+    rws__folder_close(create(t)); /* and then there is room again */
 
     char *bytes_now = slurp("run/checkpoint.safetensors", &now);
     assert_int_equal(size, now);
     assert_memory_equal(bytes, bytes_now, size);
     free(bytes);
     free(bytes_now);
-    rws_folder_close(f);
+    rws__folder_close(f);
     made_run_free(t);
 }
 
@@ -525,8 +525,8 @@ static void save_refuses_a_taken_name(void **state)
     rws_folder *f = create(t);
     strcpy(t->params.list[2]->name, "optimiser.steps");
     assert_refused(try_save(f, t, 6, &err), RWS_BAD_INPUT, &err, "run/checkpoint.safetensors", "optimiser.steps");
-    assert_false(rws_folder_has_checkpoint(f));
-    rws_folder_close(f);
+    assert_false(rws__folder_has_checkpoint(f));
+    rws__folder_close(f);
     made_run_free(t);
 }
 
@@ -548,8 +548,8 @@ static _Noreturn void run_until_killed(void)
     rws_error   err;
     double      seconds = 0;
     if (try_create(run_path, t, &f, &err) != RWS_OK) {
-        if (rws_folder_open(run_path, &read, &f, &err) != RWS_OK) _exit(3);
-        if (rws_folder_has_checkpoint(f) && load(f, t, &seconds, &err) != RWS_OK) _exit(4);
+        if (rws__folder_open(run_path, &read, &f, &err) != RWS_OK) _exit(3);
+        if (rws__folder_has_checkpoint(f) && load(f, t, &seconds, &err) != RWS_OK) _exit(4);
     }
     for (uint64_t i = t->iteration + 1;; i++) {
         train_to(t, i);
@@ -579,8 +579,8 @@ static void a_kill_leaves_a_folder_that_resumes(void **state)
         rws_config  read;
         rws_folder *f;
         double      seconds;
-        must(rws_folder_open(run_path, &read, &f, &err), &err);
-        if (rws_folder_has_checkpoint(f)) {
+        must(rws__folder_open(run_path, &read, &f, &err), &err);
+        if (rws__folder_has_checkpoint(f)) {
             must(load(f, t, &seconds, &err), &err);
             assert_true(seconds == (double)t->iteration && t->iteration >= reached);
             reached = t->iteration;
@@ -590,7 +590,7 @@ static void a_kill_leaves_a_folder_that_resumes(void **state)
             snprintf(every, sizeof every, "%llu", 3 * (unsigned long long)reached);
             assert_string_equal(ask("SELECT count(*) FROM metrics"), every);
         }
-        rws_folder_close(f);
+        rws__folder_close(f);
     }
     assert_true(reached > 0);
     made_run_free(t);

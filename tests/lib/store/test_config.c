@@ -38,20 +38,20 @@ static void config_comes_back(void **state)
         t->config.seed = seeds[i];
         t->config.scalar = i % 2;
         t->config.l2 = (double)i / 3;
-        rws_folder_close(create(t));
+        rws__folder_close(create(t));
         assert_int_equal(n_temporaries("run"), 0);
 
         rws_error   err = {""};
         rws_config  read;
         rws_folder *f;
-        must(rws_folder_open(run_path, &read, &f, &err), &err);
+        must(rws__folder_open(run_path, &read, &f, &err), &err);
         same_config(&t->config, &read);
         assert_int_equal(read.n_set, 3);
         assert_string_equal(read.set[0], "theta_mult=5");
         assert_string_equal(read.set[1], "text=a=b, \"c\" \\ \xc3\xa4\n");
         assert_string_equal(read.set[2], "empty=");
-        assert_false(rws_folder_has_checkpoint(f));
-        rws_folder_close(f);
+        assert_false(rws__folder_has_checkpoint(f));
+        rws__folder_close(f);
         made_run_free(t);
         assert_int_equal(unlink(in_folder("run/config.json")), 0);
     }
@@ -61,7 +61,7 @@ static void config_is_plain_json(void **state)
 {
     (void)state;
     made_run *t = made_run_new(&two_slots, 4);
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(j, "format")), 1);
     assert_string_equal(json_string_value(json_object_get(j, "version")), RWS_VERSION_STRING);
@@ -89,11 +89,11 @@ static void config_has_room_for_settings(void **state)
         const rws_status status = try_create(run_path, t, &f, &err);
         if (n <= 64) {
             must(status, &err);
-            rws_folder_close(f);
-            must(rws_folder_open(run_path, &read, &f, &err), &err);
+            rws__folder_close(f);
+            must(rws__folder_open(run_path, &read, &f, &err), &err);
             assert_int_equal(read.n_set, n);
             if (n) assert_string_equal(read.set[63], "name63=x");
-            rws_folder_close(f);
+            rws__folder_close(f);
             assert_int_equal(unlink(in_folder("run/config.json")), 0);
             assert_int_equal(rmdir(in_folder("run")), 0);
         } else {
@@ -112,7 +112,7 @@ static void open_refused(const char *a, const char *b)
     rws_folder *f = (rws_folder *)&err;
     memset(&read, 0x5a, sizeof read);
     before = read;
-    assert_refused(rws_folder_open(run_path, &read, &f, &err), RWS_BAD_INPUT, &err, a, b);
+    assert_refused(rws__folder_open(run_path, &read, &f, &err), RWS_BAD_INPUT, &err, a, b);
     assert_null(f);
     assert_memory_equal(&read, &before, sizeof read);
 }
@@ -129,7 +129,7 @@ static void config_is_read_strictly(void **state)
     json_t *value, *good, *j;
     open_refused("run", "no run");
     made_run *t = made_run_new(&two_slots, 4);
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     good = json_load_file(in_folder("run/config.json"), 0, NULL);
     assert_int_equal(json_object_size(good), 18);
 
@@ -215,7 +215,7 @@ static void the_version_is_named(void **state)
 {
     (void)state;
     made_run *t = made_run_new(&two_slots, 4);
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
     json_object_del(j, "eval_particles");
     json_object_set_new(j, "version", json_string("0.1.0"));
@@ -239,12 +239,12 @@ static void model_path_becomes_absolute(void **state)
     assert_non_null(realpath(in_folder("mine.so"), expected));
     assert_int_equal(chdir(folder), 0);
     t->config.model = "./mine.so";
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     assert_int_equal(chdir(here), 0);
-    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    must(rws__folder_open(run_path, &read, &f, &err), &err);
     assert_null(read.model); /* a file names no model that may be loaded */
-    assert_string_equal(rws_folder_recorded(f)->model, expected);
-    rws_folder_close(f);
+    assert_string_equal(rws__folder_recorded(f)->model, expected);
+    rws__folder_close(f);
     assert_string_equal(t->config.model, "./mine.so");
 
     t->config.model = "./nowhere/mine.so";
@@ -265,27 +265,27 @@ static void model_has_a_fingerprint(void **state)
     const char *vector = "sha256:c3ab8ff13720e8ad9047dd39466b3c8974e592c2fa383d4a3960714caef0c4f2"; /* of "foobar" */
     strcpy(path, in_folder("mine.so"));
     spill("mine.so", "foobar", 6);
-    must(rws_object_open(path, &object, &err), &err);
+    must(rws__object_open(path, &object, &err), &err);
     assert_string_equal(object.fingerprint, vector);
-    assert_true(rws_object_fits(&object, vector));
-    assert_true(rws_object_fits(&object, "fnv1a:85944171f73967e8")); /* a test vector of FNV */
-    assert_false(rws_object_fits(&object, "fnv1a:85944171f73967e9"));
-    assert_true(rws_object_is_there(&object));
+    assert_true(rws__object_fits(&object, vector));
+    assert_true(rws__object_fits(&object, "fnv1a:85944171f73967e8")); /* a test vector of FNV */
+    assert_false(rws__object_fits(&object, "fnv1a:85944171f73967e9"));
+    assert_true(rws__object_is_there(&object));
     t->config.model = path;
-    rws_folder_close(create(t));
+    rws__folder_close(create(t));
     unlink(path);
     spill("mine.so", "foobaR", 6);
-    assert_false(rws_object_is_there(&object));
-    rws_object_close(&object);
-    must(rws_object_open(path, &object, &err), &err);
-    assert_false(rws_object_fits(&object, vector));
-    assert_false(rws_object_fits(&object, "fnv1a:85944171f73967e8"));
-    rws_object_close(&object);
-    assert_refused(rws_object_open(in_folder("nowhere.so"), &object, &err), RWS_BAD_INPUT, &err, "nowhere.so", "");
+    assert_false(rws__object_is_there(&object));
+    rws__object_close(&object);
+    must(rws__object_open(path, &object, &err), &err);
+    assert_false(rws__object_fits(&object, vector));
+    assert_false(rws__object_fits(&object, "fnv1a:85944171f73967e8"));
+    rws__object_close(&object);
+    assert_refused(rws__object_open(in_folder("nowhere.so"), &object, &err), RWS_BAD_INPUT, &err, "nowhere.so", "");
 
     json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
-    assert_string_equal(rws_config_fingerprint_of(j), vector);
-    char *text = rws_config_text(j);
+    assert_string_equal(rws__config_fingerprint_of(j), vector);
+    char *text = rws__config_text(j);
     assert_null(strstr(text, "fingerprint"));
     assert_non_null(strstr(text, "mine.so"));
     free(text);
@@ -306,33 +306,33 @@ static void named_objects_are_remembered(void **state)
     setenv("XDG_STATE_HOME", in_folder(""), 1);
     spill("one.so", "one", 3);
     spill("two.so", "two", 3);
-    must(rws_object_open(in_folder("one.so"), &one, &err), &err);
-    must(rws_object_open(in_folder("two.so"), &two, &err), &err);
-    assert_false(rws_object_is_known(&one));
-    rws_object_remember(&one);
-    assert_true(rws_object_is_known(&one));
-    assert_false(rws_object_is_known(&two));
-    rws_object_remember(&two);
-    assert_true(rws_object_is_known(&one) && rws_object_is_known(&two));
+    must(rws__object_open(in_folder("one.so"), &one, &err), &err);
+    must(rws__object_open(in_folder("two.so"), &two, &err), &err);
+    assert_false(rws__object_is_known(&one));
+    rws__object_remember(&one);
+    assert_true(rws__object_is_known(&one));
+    assert_false(rws__object_is_known(&two));
+    rws__object_remember(&two);
+    assert_true(rws__object_is_known(&one) && rws__object_is_known(&two));
     assert_int_equal(stat(in_folder("rws/objects"), &about), 0);
     assert_int_equal(about.st_mode & 0777, 0600);
-    rws_object_close(&one);
+    rws__object_close(&one);
     spill("one.so", "other", 5); /* another object under the same path */
-    must(rws_object_open(in_folder("one.so"), &one, &err), &err);
-    assert_false(rws_object_is_known(&one));
-    rws_object_remember(&one);
-    assert_true(rws_object_is_known(&one) && rws_object_is_known(&two));
+    must(rws__object_open(in_folder("one.so"), &one, &err), &err);
+    assert_false(rws__object_is_known(&one));
+    rws__object_remember(&one);
+    assert_true(rws__object_is_known(&one) && rws__object_is_known(&two));
     assert_int_equal(chmod(in_folder("rws/objects"), 0660), 0);
-    assert_false(rws_object_is_known(&one) || rws_object_is_known(&two));
-    rws_object_remember(&two); /* in a new list */
-    assert_true(rws_object_is_known(&two));
-    assert_false(rws_object_is_known(&one));
+    assert_false(rws__object_is_known(&one) || rws__object_is_known(&two));
+    rws__object_remember(&two); /* in a new list */
+    assert_true(rws__object_is_known(&two));
+    assert_false(rws__object_is_known(&one));
     setenv("XDG_STATE_HOME", "relative", 1);
     setenv("HOME", "", 1);
-    rws_object_remember(&one); /* there is no place for it */
-    assert_false(rws_object_is_known(&one));
-    rws_object_close(&one);
-    rws_object_close(&two);
+    rws__object_remember(&one); /* there is no place for it */
+    assert_false(rws__object_is_known(&one));
+    rws__object_close(&one);
+    rws__object_close(&two);
 }
 
 /* Iterations, rates and the path of the model can be replaced; a text that stays is not freed. */
@@ -347,27 +347,27 @@ static void config_is_amended(void **state)
     spill("mine.so", "x", 1);
     strcpy(path, in_folder("mine.so"));
     t->config.model = path;
-    rws_folder_close(create(t));
-    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    rws__folder_close(create(t));
+    must(rws__folder_open(run_path, &read, &f, &err), &err);
     read.iterations = UINT64_C(1000000000000000);
-    must(rws_folder_amend(f, &read, &err), &err);
-    assert_string_equal(rws_folder_recorded(f)->model, path);
+    must(rws__folder_amend(f, &read, &err), &err);
+    assert_string_equal(rws__folder_recorded(f)->model, path);
     assert_string_equal(read.lr, t->config.lr);
     spill("yours.so", "x", 1);
     strcpy(path, in_folder("run/../yours.so"));
     rws_config other = read;
     other.model = path;
     other.lr = "1";
-    must(rws_folder_amend(f, &other, &err), &err);
-    rws_folder_close(f);
-    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    must(rws__folder_amend(f, &other, &err), &err);
+    rws__folder_close(f);
+    must(rws__folder_open(run_path, &read, &f, &err), &err);
     assert_true(read.iterations == UINT64_C(1000000000000000));
     assert_string_equal(read.lr, "1");
-    assert_string_equal(rws_folder_recorded(f)->model, in_folder("yours.so"));
+    assert_string_equal(rws__folder_recorded(f)->model, in_folder("yours.so"));
     other = read;
     other.model = "./nowhere/mine.so";
-    assert_refused(rws_folder_amend(f, &other, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
-    rws_folder_close(f);
+    assert_refused(rws__folder_amend(f, &other, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
+    rws__folder_close(f);
     made_run_free(t);
 }
 

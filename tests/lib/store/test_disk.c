@@ -77,7 +77,7 @@ static void prepare_top(void)
     char      store[128];
     rws_error err;
     snprintf(store, sizeof store, "%s/metrics.sqlite", top);
-    if (shares && rws_store_make(store, &err) != RWS_OK) exit(99);
+    if (shares && rws__store_make(store, &err) != RWS_OK) exit(99);
 }
 
 static bool has_temporaries(void)
@@ -240,7 +240,7 @@ static void lose_power(void)
     char store[128], checkpoint[160];
     snprintf(store, sizeof store, "%s/metrics.sqlite", top);
     snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", run_path);
-    if (shares && rws_store_make(store, &err) != RWS_OK) exit(99);
+    if (shares && rws__store_make(store, &err) != RWS_OK) exit(99);
     if (train(ITERATIONS, &err) != RWS_OK) exit(99);
     disk_watch("", 0, DISK_EIO);
     const int n = disk_changes();
@@ -266,7 +266,7 @@ static char *slurp(const char *path, size_t *size)
 {
     uint8_t  *bytes;
     rws_error err;
-    if (rws_file_read(path, 1 << 26, &bytes, size, &err) != RWS_OK) exit(99);
+    if (rws__file_read(path, 1 << 26, &bytes, size, &err) != RWS_OK) exit(99);
     return (char *)bytes;
 }
 

@@ -2,6 +2,8 @@
  * a store that cannot be used is refused with a sentence, and several runs share a store without loss. */
 #include "made_run.h"
 
+#include "rws_results.h"
+
 #include "store/config.h"
 #include "store/store.h"
 
@@ -41,9 +43,9 @@ static int begin_sweep(void **state)
 
 static int end(void **state)
 {
-    rws_folder_close(f);
+    rws__folder_close(f);
     made_run_free(t);
-    rws_store_patience(10000);
+    rws__store_patience(10000);
     return folder_remove(state);
 }
 
@@ -77,7 +79,7 @@ static void measures_are_recorded(void **state)
     assert_true(stored && json_equal(stored, written));
     json_decref(stored);
     json_decref(written);
-    rws_folder_close(f);
+    rws__folder_close(f);
 
     /* A run that was opened goes on with the same rows. */
     char       started[64], link[PATH_MAX];
@@ -85,7 +87,7 @@ static void measures_are_recorded(void **state)
     strcpy(started, ask("SELECT started FROM runs"));
     strcpy(link, in_folder("link"));
     assert_int_equal(symlink("run", link), 0);
-    must(rws_folder_open(link, &read, &f, &err), &err);
+    must(rws__folder_open(link, &read, &f, &err), &err);
     must(record(f, 600, 1, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM runs"), "1");
     assert_string_equal(ask("SELECT iteration FROM runs"), "600");
@@ -131,7 +133,7 @@ static void a_refused_load_forgets_nothing(void **state)
 static void a_locked_store_is_refused(void **state)
 {
     (void)state;
-    rws_store_patience(30);
+    rws__store_patience(30);
     fill(t, 1);
     t->iteration = 100;
     must(record(f, 200, 1, &err), &err);
@@ -217,16 +219,16 @@ static void evaluations_wait_for_a_flush(void **state)
     rws_snapshots shown = {0};
     must(record(f, 100, 1, &err), &err);
     char label[] = "NP -> \"NP\" PP";
-    rws_snapshots_add(&shown, &(rws_shown){"np", 0, label, 0.5});
-    rws_snapshots_add(&shown, &(rws_shown){"np", 1, NULL, NAN});
-    rws_snapshots_add(&shown, &(rws_shown){"trees", 0, "", 0.25});
+    rws__snapshots_add(&shown, &(rws_shown){"np", 0, label, 0.5});
+    rws__snapshots_add(&shown, &(rws_shown){"np", 1, NULL, NAN});
+    rws__snapshots_add(&shown, &(rws_shown){"trees", 0, "", 0.25});
     memset(label, 'x', sizeof label - 1); /* it was copied */
     static const char *const names[] = {"p_error", "log_evidence", "ess"};
     for (uint64_t i = 200; i <= 400; i += 100) {
         const rws_measures m = {.iteration = i, .seconds = 1, .n = 3, .names = names, .value = {1, 2, 3}};
-        must(rws_folder_record(f, &m, i == 200 ? NULL : &shown, &err), &err);
+        must(rws__folder_record(f, &m, i == 200 ? NULL : &shown, &err), &err);
     }
-    rws_snapshots_release(&shown);
+    rws__snapshots_release(&shown);
     assert_string_equal(ask("SELECT max(iteration) FROM metrics"), "100");
     t->iteration = 300;
     save(f, t, 7); /* flushes first */
@@ -237,12 +239,12 @@ static void evaluations_wait_for_a_flush(void **state)
     assert_string_equal(ask("SELECT label FROM snapshots WHERE name = 'np' AND place = 1"), "NULL");
     assert_string_equal(ask("SELECT value FROM snapshots WHERE name = 'np' AND place = 1"), "NULL");
     assert_string_equal(ask("SELECT label FROM snapshots WHERE name = 'trees'"), "");
-    must(rws_folder_fail(f, 350, "It broke.", &err), &err);
+    must(rws__folder_fail(f, 350, "It broke.", &err), &err);
     assert_string_equal(ask("SELECT iteration || sentence FROM failures"), "350It broke.");
     must(load(f, t, &seconds, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
     assert_string_equal(ask("SELECT max(iteration) FROM snapshots"), "300");
-    must(rws_folder_add(f, 300, 9, 1, (const char *[]){"final_kl"}, (double[]){4}, &err), &err);
+    must(rws__folder_add(f, 300, 9, 1, (const char *[]){"final_kl"}, (double[]){4}, &err), &err);
     assert_string_equal(ask("SELECT value FROM metrics WHERE name = 'final_kl'"), "4.0");
     assert_string_equal(ask("SELECT iteration FROM runs"), "300");
 }
@@ -267,8 +269,8 @@ static void runs_of_a_sweep_find_its_store(void **state)
     rws_folder *runs[2];
     char        path[PATH_MAX];
     strcpy(path, in_folder("run/metrics.sqlite"));
-    must(rws_store_make(path, &err), &err);
-    must(rws_store_make(path, &err), &err); /* a second call does nothing */
+    must(rws__store_make(path, &err), &err);
+    must(rws__store_make(path, &err), &err); /* a second call does nothing */
     for (int i = 0; i < 2; i++) {
         strcpy(path, in_folder(i ? "run/b" : "run/a"));
         must(try_create(path, t, &runs[i], &err), &err);
@@ -278,14 +280,14 @@ static void runs_of_a_sweep_find_its_store(void **state)
     assert_false(is_there("run/a/metrics.sqlite"));
     t->iteration = 50;
     save(runs[0], t, 1);
-    for (int i = 0; i < 2; i++) rws_folder_close(runs[i]);
+    for (int i = 0; i < 2; i++) rws__folder_close(runs[i]);
 
     rws_config read;
     strcpy(path, in_folder("run/a"));
-    must(rws_folder_open(path, &read, &runs[0], &err), &err);
+    must(rws__folder_open(path, &read, &runs[0], &err), &err);
     must(load(runs[0], t, &seconds, &err), &err);
     assert_string_equal(ask("SELECT group_concat(run) FROM metrics WHERE name = 'ess'"), "b");
-    rws_folder_close(runs[0]);
+    rws__folder_close(runs[0]);
 
     /* b's folder is gone but its metrics are in the store; they must not become another run's */
     strcpy(path, in_folder("run/b/config.json"));
@@ -294,9 +296,9 @@ static void runs_of_a_sweep_find_its_store(void **state)
     assert_refused(try_create(path, t, &runs[1], &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "\"b\"");
     char store[PATH_MAX];
     strcpy(store, in_folder("run/metrics.sqlite"));
-    must(rws_store_drop(store, "b", &err), &err);
+    must(rws__store_drop(store, "b", &err), &err);
     must(try_create(path, t, &runs[1], &err), &err);
-    rws_folder_close(runs[1]);
+    rws__folder_close(runs[1]);
 
     /* inside a run's own folder a run is on its own */
     assert_int_equal(mkdir(in_folder("run/a/inner"), 0777), 0);
@@ -305,7 +307,7 @@ static void runs_of_a_sweep_find_its_store(void **state)
     must(try_create(path, t, &runs[0], &err), &err);
     must(record(runs[0], 100, 1, &err), &err);
     assert_true(is_there("run/a/inner/metrics.sqlite"));
-    rws_folder_close(runs[0]);
+    rws__folder_close(runs[0]);
 }
 
 /* Runs of a sweep write to one file at the same time; each waits for its turn and nothing is lost. */
@@ -324,7 +326,7 @@ static void several_runs_share_a_store(void **state)
         for (uint64_t k = 1; k <= ITERATIONS; k++) {
             const rws_store_entry entry = {
                 .iteration = k, .seconds = 1, .n = 2, .names = metrics, .values = (double[]){1, 2}};
-            if (rws_store_add(path, &run, &entry, 1, &err) == RWS_OK) continue;
+            if (rws__store_add(path, &run, &entry, 1, &err) == RWS_OK) continue;
             fprintf(stderr, "%s\n", err.text);
             _exit(1);
         }
@@ -385,14 +387,14 @@ static void a_damaged_run_is_named(void **state)
     const rws_store_entry entry = {.iteration = 1, .n = 1, .names = names, .values = &value};
     char                 *store = strdup(in_folder("run/metrics.sqlite"));
     for (int i = 0; i < 3; i++)
-        must(rws_store_add(store, &(rws_store_run){runs[i], "{}", "1", "now"}, &entry, 1, &err), &err);
+        must(rws__store_add(store, &(rws_store_run){runs[i], "{}", "1", "now"}, &entry, 1, &err), &err);
     change("UPDATE metrics SET value = 7 WHERE run = 'gmm-2'");
-    assert_refused(rws_store_add_metrics(store, "gmm-2", &entry, &err), RWS_BAD_INPUT, &err,
+    assert_refused(rws__store_add_metrics(store, "gmm-2", &entry, &err), RWS_BAD_INPUT, &err,
                    "run/metrics.sqlite\" is damaged", "rows of the run \"gmm-2\" are not");
     change("UPDATE runs SET host = '' WHERE run = 'gmm-1'");
-    assert_refused(rws_store_add_metrics(store, "gmm-2", &entry, &err), RWS_BAD_INPUT, &err,
+    assert_refused(rws__store_add_metrics(store, "gmm-2", &entry, &err), RWS_BAD_INPUT, &err,
                    "\"gmm-1\" and of 1 other run are not", "train these runs again");
-    must(rws_store_add_metrics(store, "gmm-3", &entry, &err), &err);
+    must(rws__store_add_metrics(store, "gmm-3", &entry, &err), &err);
     free(store);
 }
 
@@ -487,14 +489,14 @@ static void a_killed_writer_is_undone_by_the_next(void **state)
     char              *path = strdup(in_folder("run/metrics.sqlite"));
     for (uint64_t i = 0; i <= 300; i += 100) must(record(f, i, 1, &err), &err);
     must(
-        rws_store_add_metrics(
+        rws__store_add_metrics(
             path, "run",
             &(rws_store_entry){.iteration = 300, .n = 1, .names = (const char *[]){"final_x"}, .values = (double[]){1}},
             &err),
         &err);
     kill_a_writer();
     char *bytes = slurp("run/metrics.sqlite", &size);
-    must(rws_store_ask(path, "run", &progress, &err), &err);
+    must(rws__store_ask(path, "run", &progress, &err), &err);
     assert_true(progress.known && progress.measured && progress.iteration == 300);
     char *later = slurp("run/metrics.sqlite", &after);
     assert_int_equal(size, after);
@@ -514,11 +516,12 @@ static void refuses_store(const char *words)
     rws_store_progress progress;
     char              *path = strdup(in_folder("run/metrics.sqlite")), *name, *config;
     err.text[0] = '\0';
-    assert_refused(rws_store_ask(path, "run", &progress, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", words);
-    assert_refused(rws_store_identify(path, "run", &name, &config, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
-    assert_refused(rws_store_forget(path, "run", 0, 0, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
-    assert_refused(rws_store_configure(path, "run", "{}", &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
-    assert_refused(rws_store_drop(path, "run", &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
+    assert_refused(rws__store_ask(path, "run", &progress, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", words);
+    assert_refused(rws__store_identify(path, "run", &name, &config, &err), RWS_BAD_INPUT, &err, "metrics.sqlite",
+                   words);
+    assert_refused(rws__store_forget(path, "run", 0, 0, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
+    assert_refused(rws__store_configure(path, "run", "{}", &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
+    assert_refused(rws__store_drop(path, "run", &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
     free(path);
 }
 
@@ -593,10 +596,10 @@ static void a_large_cell_is_refused(void **state)
     (void)state;
     must(record(f, 100, 1, &err), &err);
     change("UPDATE runs SET config = CAST(zeroblob(100000000) AS TEXT)");
-    rws_folder_close(f);
+    rws__folder_close(f);
     rws_config config;
-    must(rws_folder_open(in_folder("run"), &config, &f, &err), &err);
-    assert_non_null(strstr(rws_folder_remarks(f), "longer than any that rws writes"));
+    must(rws__folder_open(in_folder("run"), &config, &f, &err), &err);
+    assert_non_null(strstr(rws__folder_remarks(f), "longer than any that rws writes"));
     assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "run", "checkpoint");
 }
 

@@ -43,9 +43,9 @@ static void check(int kind, int m, int n, int k)
 {
     const int lda = (kind == TN ? m : k) + GAP, ldb = (kind == NT ? k : n) + GAP, ldc = n + GAP;
     memcpy(c, was, sizeof *c * (size_t)m * (size_t)ldc);
-    if (kind == NN) rws_gemm_nn(m, n, k, a, lda, b, ldb, c, ldc, c, ldc);
-    if (kind == NT) rws_gemm_nt(m, n, k, a, lda, b, ldb, c, ldc, c, ldc);
-    if (kind == TN) rws_gemm_tn(m, n, k, a, lda, b, ldb, c, ldc);
+    if (kind == NN) rws__gemm_nn(m, n, k, a, lda, b, ldb, c, ldc, c, ldc);
+    if (kind == NT) rws__gemm_nt(m, n, k, a, lda, b, ldb, c, ldc, c, ldc);
+    if (kind == TN) rws__gemm_tn(m, n, k, a, lda, b, ldb, c, ldc);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < ldc; j++) {
             float  sum = was[i * ldc + j];

@@ -147,20 +147,20 @@ static bool kinked(int f)
 static void make_weights(trial *t, die *d)
 {
     const shape *s = t->shape;
-    rws_params_add(&t->params, RWS_THETA, "other", 3, 7);
-    t->w = rws_params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
+    rws__params_add(&t->params, RWS_THETA, "other", 3, 7);
+    t->w = rws__params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
     const bool either =
         strcmp(t->op->name, "dense") == 0 || strcmp(t->op->name, "embed") == 0; /* with and without a transposed copy */
     const bool each = strcmp(t->op->name, "project") == 0;
     t->w->transposed =
         (strcmp(t->op->name, "dense") == 0 || each || s->k == 0) && !((either || each) && t->indexed == 0x555);
-    t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->n_bias ? s->n_bias : s->rows) : NULL;
+    t->b = s->bias ? rws__params_add(&t->params, RWS_PHI, "b", 1, s->n_bias ? s->n_bias : s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
-        for (size_t i = 0; i < rws_param_size(t->params.list[p]); i++)
+        for (size_t i = 0; i < rws__param_size(t->params.list[p]); i++)
             t->params.list[p]->value[i] = (float)die_between(d, -0.5, 0.5);
     for (int j = 0; t->b && !s->n_bias && kinked(t->k) && j < s->rows; j++)
         t->b->value[j] = t->k != RWS_LOG && j % 2 ? -2.5f : 2.5f;
-    rws_params_pack(&t->params);
+    rws__params_pack(&t->params);
     t->weights = take(t, t->params.size, sizeof(double));
     for (size_t i = 0; i < t->params.size; i++) t->weights[i] = (double)t->params.value[i];
     t->gradient_before = take_floats(t, d, t->params.size);
@@ -249,8 +249,8 @@ static void trial_init(trial *t, const rws_op *op, const shape *shape, int k, in
 static void trial_release(trial *t)
 {
     for (int i = 0; i < t->n_taken; i++) free(t->taken[i]);
-    rws_params_release(&t->params);
-    rws_arena_free(&t->arena);
+    rws__params_release(&t->params);
+    rws__arena_free(&t->arena);
 }
 
 static void twin_row(const trial *t, int i, double *out)
@@ -371,8 +371,8 @@ static void check_backward(trial *t, unsigned wanted, bool fresh)
     t->call.gb = weights && t->b ? t->gradient + t->b->offset : NULL;
     t->op->backward(&t->call);
     for (int s = 0; s < t->n_in; s++)
-        rws_call_clear(&t->call, s); /* as the engine does, for inputs that the op writes no gradient of */
-    if (t->w) rws_products_flush(&t->products, t->gradient, &t->arena);
+        rws__call_clear(&t->call, s); /* as the engine does, for inputs that the op writes no gradient of */
+    if (t->w) rws__products_flush(&t->products, t->gradient, &t->arena);
 
     for (int s = 0; s < t->n_in; s++) {
         if (!t->in[s] || !has_gradient(t->shape->in[s].kind)) continue;
@@ -446,14 +446,14 @@ static void tangent_program(rws_path *path, void *context)
         if (b->in[s]) in[s] = rws_parameter(path, b->in[s]);
         else if (t->in[s]) in[s] = rws_constants(path, t->call.in[s].data, t->shape->in[s].dim);
     }
-    const rws_var y = rws_record(path, t->op, b->args, in, t->n_in, t->shape->dim);
-    rws_path_output(path, 0, rws_dot(path, y, rws_constants(path, b->mix, t->shape->dim)));
+    const rws_var y = rws__record(path, t->op, b->args, in, t->n_in, t->shape->dim);
+    rws__path_output(path, 0, rws_dot(path, y, rws_constants(path, b->mix, t->shape->dim)));
 }
 
 static rws_param *copy_param(tangent_bench *b, const char *name, int rows, int cols, const double *from)
 {
-    rws_param *p = rws_params_add(&b->params, RWS_PHI, name, rows, cols);
-    for (size_t i = 0; i < rws_param_size(p); i++) p->value[i] = (float)from[i];
+    rws_param *p = rws__params_add(&b->params, RWS_PHI, name, rows, cols);
+    for (size_t i = 0; i < rws__param_size(p); i++) p->value[i] = (float)from[i];
     return p;
 }
 
@@ -471,7 +471,7 @@ static void tangent_init(tangent_bench *b, trial *t, die *d)
     if (t->b) b->b = copy_param(b, "b", 1, t->b->cols, t->weights + t->b->offset);
     b->args.w = b->w, b->args.b = b->b;
     for (int j = 0; j < t->shape->dim; j++) b->mix[j] = (float)die_between(d, -1, 1);
-    rws_params_pack(&b->params);
+    rws__params_pack(&b->params);
 }
 
 /* Where the twin reads number i of the flat vector of parameters. */
@@ -479,7 +479,7 @@ static double *twin_number(const tangent_bench *b, size_t i)
 {
     const trial *t = b->t;
     for (int s = 0; s < t->n_in; s++)
-        if (b->in[s] && i >= b->in[s]->offset && i < b->in[s]->offset + rws_param_size(b->in[s]))
+        if (b->in[s] && i >= b->in[s]->offset && i < b->in[s]->offset + rws__param_size(b->in[s]))
             return t->in[s] + (i - b->in[s]->offset);
     if (b->b && i >= b->b->offset) return t->weights + t->b->offset + (i - b->b->offset);
     return t->weights + t->w->offset + (i - b->w->offset);
@@ -521,16 +521,16 @@ static bool check_tangent(trial *t, die *d)
     tangent_init(&b, t, d);
     float *direction = calloc(b.params.size, sizeof *direction), *gradient = calloc(b.params.size, sizeof *gradient);
     for (size_t i = 0; i < b.params.size; i++) direction[i] = (float)die_between(d, -1, 1);
-    rws_engine    *e = rws_engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
+    rws_engine    *e = rws__engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
     const rws_pass pass = {.program = tangent_program,
                            .context = &b,
                            .mode = RWS_WAKE,
                            .groups = 1u << RWS_PHI,
                            .n_data = 1,
                            .n_particles = 1};
-    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", describe(t, text), err.text);
-    rws_scores *s = rws_engine_scores(e);
-    const bool  known = rws_engine_tangent(e, 0, SLOT, 1u << RWS_PHI, direction, &err) == RWS_OK;
+    if (rws__engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", describe(t, text), err.text);
+    rws_scores *s = rws__engine_scores(e);
+    const bool  known = rws__engine_tangent(e, 0, SLOT, 1u << RWS_PHI, direction, &err) == RWS_OK;
     if (!known) assert_non_null(strstr(err.text, "second derivative"));
     else {
         const double along = twin_along(&b, direction), slack = t->subject->slack ? t->subject->slack : 1;
@@ -538,7 +538,7 @@ static bool check_tangent(trial *t, die *d)
         if (isfinite(along) && !near(s->out[SLOT][0], along, 1e-4 * slack * (1 + fabs(along))))
             fail_msg("%s: the tangent is %.9g, not %.9g", describe(t, text), s->out[SLOT][0], along);
         s->coef_out[SLOT][0] = 1;
-        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+        assert_int_equal(rws__engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
         const bool whole = is_in(t->op, rws_tensor_ops) || is_in(t->op, rws_nn_ops);
         for (size_t i = 0; i < b.params.size && whole; i++) {
             const double h = 1e-4;
@@ -554,8 +554,8 @@ static bool check_tangent(trial *t, die *d)
                          (double)gradient[i], want);
         }
     }
-    rws_engine_free(e);
-    rws_params_release(&b.params);
+    rws__engine_free(e);
+    rws__params_release(&b.params);
     free(direction), free(gradient);
     return known;
 }
@@ -596,11 +596,11 @@ static bool adds_nothing(trial *t, bool fresh)
     t->call.gb = t->b ? t->gradient + t->b->offset : NULL;
     t->op->backward(&t->call);
     for (int s = 0; s < t->n_in; s++) {
-        rws_call_clear(&t->call, s);
+        rws__call_clear(&t->call, s);
         const float *before = fresh ? t->zeros[s] : t->sink_before[s];
         for (size_t i = 0; t->call.gin[s].data && i < sink_size(t, s); i++) same &= t->sink[s][i] == before[i];
     }
-    if (t->w) rws_products_flush(&t->products, t->gradient, &t->arena);
+    if (t->w) rws__products_flush(&t->products, t->gradient, &t->arena);
     for (size_t i = 0; t->w && i < t->params.size; i++) same &= t->gradient[i] == t->gradient_before[i];
     return same;
 }

@@ -31,7 +31,7 @@ static void run_extreme(const rws_op *op, rws_op_args args, int n_in, const rws_
         }
     memcpy(out, outs, (size_t)dim * sizeof(float));
     if (saved) memcpy(saved, saves, (size_t)in[0].dim * sizeof(float));
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 static void expect(const char *what, const float *got, const double *want, int n)
@@ -54,7 +54,7 @@ static void exponentials_at_hand_change_nothing(void **state)
         a[i] = (float)die_between(&d, -4, 0), b[i] = (float)die_between(&d, -4, 0);
         if (i / DIM == 1) *(i % 2 ? &a[i] : &b[i]) -= 60;  /* products of about e^-60 */
         if (i / DIM == 2) *(i % 2 ? &a[i] : &b[i]) -= 200; /* one factor is 0 everywhere */
-        exp_a[i] = rws_exp(a[i]), exp_b[i] = rws_exp(b[i]);
+        exp_a[i] = rws__exp(a[i]), exp_b[i] = rws__exp(b[i]);
     }
     for (int o = 0; o < 2; o++) {
         for (int k = 0; k < 2; k++) {
@@ -68,7 +68,7 @@ static void exponentials_at_hand_change_nothing(void **state)
             assert_true(near((double)out[1][i], (double)out[0][i], 2e-6 * fabs((double)out[0][i])));
         for (int i = 0; i < N * DIM; i++) assert_true(near((double)saved[1][i], (double)saved[0][i], 1e-5));
     }
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 static void log_softmax_of_impossible_and_huge(void **state)
@@ -128,7 +128,7 @@ static void log_softmax_of_impossible_and_huge(void **state)
                       .arena = &arena};
         rws_op_log_softmax.backward(&c);
         for (int j = 0; j < 5; j++) assert_true(near((double)gin[j], (j == chosen) - known[i].p[j], 1e-6));
-        rws_arena_free(&arena);
+        rws__arena_free(&arena);
     }
 }
 
@@ -153,7 +153,7 @@ static void temperature_of_an_impossible_entry(void **state)
     rws_op_log_softmax.backward(&c);
     const double q = 1 / (1 + exp(-1.5 / 0.7)), mean = q * 0.5 - (1 - q);
     assert_true(near((double)by_t, -((0.5 - mean) - 0.25 * (-1 - mean)) / 0.49, 1e-5));
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 extern const rws_op rws_op_uniform_density, rws_op_categoricals_density;
@@ -192,7 +192,7 @@ static void densities_outside_have_no_slope(void **state)
                            .arena = &arena};
     rws_op_categoricals_density.backward(&several);
     for (int i = 0; i < 12; i++) assert_true(room[i] == (i == 1 ? 1.0f : 0));
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 static void functions_at_the_ends(void **state)
@@ -218,7 +218,7 @@ static void functions_at_the_ends(void **state)
         float y[6], slopes[6];
         run_extreme(&rws_op_apply, (rws_op_args){.k = f}, 1, &(rws_view){.data = x, .dim = 6}, 6, y, NULL);
         expect("a function", y, want[f], 6);
-        rws_function_slope((rws_function)f, 6, y, (float[]){1, 1, 1, 1, 1, 1}, slopes);
+        rws__function_slope((rws_function)f, 6, y, (float[]){1, 1, 1, 1, 1, 1}, slopes);
         expect("its slope", slopes, want_slope[f], 6);
     }
     const float ends[3] = {0, 1, INFINITY};
@@ -416,7 +416,7 @@ static void indices_that_were_refused(void **state)
                      .arena = &arena};
     c.op->forward(&c);
     assert_true(isnan(out));
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 /* A truncated normal with an infinite standard deviation has both bounds at 0 standard deviations: its draw is NaN, and so is
@@ -446,7 +446,7 @@ static void truncated_normal_without_end(void **state)
                      .arena = &arena};
     d.op->forward(&d);
     assert_true(isnan(out));
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 /* Reading or placing a whole picture at its own size gives that picture; shifted out of the frame it gives zeros. */
@@ -513,7 +513,7 @@ static void pictures_of_many_columns(void **state)
                             .arena = &arena};
     c.op->forward(&c);
     assert_true(near((double)out, -N * log(2), 1e-4 * N)); /* a float adds up N numbers, in lanes or one by one */
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 /* A window that is nowhere (NaN) is no window that shows nothing. */
@@ -546,7 +546,7 @@ static void pictures_that_are_nowhere(void **state)
             for (int j = 0; j < c.dim; j++)
                 if (!isnan(out[j])) fail_msg("%s: number %d is %g", names[i], j, (double)out[j]);
         }
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 /* A product with one matrix for all rows, as of a parameter, gives what a product with as many equal matrices gives. */
@@ -579,7 +579,7 @@ static void one_matrix_for_all_rows(void **state)
     for (int i = 0; i < ROWS * M; i++) assert_true(near((double)out[1][i], (double)out[0][i], 1e-5));
     for (int i = 0; i < M * K; i++) assert_true(near((double)ga[1][i], (double)ga[0][i], 2e-5));
     for (int i = 0; i < ROWS * K; i++) assert_true(near((double)gx[1][i], (double)gx[0][i], 1e-5));
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 /* A matrix that has no factor is refused with a sentence, also where it holds a NaN, and does not disturb other rows. */
@@ -605,7 +605,7 @@ static void matrices_without_a_factor(void **state)
             assert_non_null(strstr(err.text, "The matrix of rws_cholesky after site \"z\" is not positive definite"));
         for (int j = 0; j < 4; j++) assert_true(isfinite(out[j]));
     }
-    rws_arena_free(&arena);
+    rws__arena_free(&arena);
 }
 
 int main(void)

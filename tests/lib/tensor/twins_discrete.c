@@ -46,8 +46,8 @@ static void bernoulli_draw(const row *r)
     for (int i = 0; i < 5; i++) word[i] = word_of(r->in[1][i]);
     const rws_key key = {{word[3], word[4]}};
     for (int j = 0; j < r->dim; j++) {
-        if (j % 4 == 0) rws_rng_blocks(key, 1, &word[0], &word[1], word[2], (uint32_t)j / 4 + 1, block);
-        r->out[j] = (double)rws_unit(block[j % 4]) < (1 - r->s) * function(RWS_SIGMOID, r->in[0][j]) + r->s / 2;
+        if (j % 4 == 0) rws__rng_blocks(key, 1, &word[0], &word[1], word[2], (uint32_t)j / 4 + 1, block);
+        r->out[j] = (double)rws__unit(block[j % 4]) < (1 - r->s) * function(RWS_SIGMOID, r->in[0][j]) + r->s / 2;
     }
 }
 

@@ -22,7 +22,7 @@ static bool labels_are_marked = true;
 
 static void fill(rws_param *p, rws_random *random)
 {
-    for (size_t i = 0; i < rws_param_size(p); i++) rws_param_values(p)[i] = (float)rws_random_normal(random);
+    for (size_t i = 0; i < rws__param_size(p); i++) rws_param_values(p)[i] = (float)rws_random_normal(random);
 }
 
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
@@ -123,7 +123,7 @@ typedef struct {
 
 static twin twin_of(rws_trainer *t)
 {
-    const rws_params *p = rws_trainer_state_of(t).params;
+    const rws_params *p = rws__trainer_state_of(t).params;
     return (twin){param_of(p, "first")->offset,
                   param_of(p, "second")->offset,
                   param_of(p, "emit")->offset,
@@ -261,7 +261,7 @@ static void gradients_are_right(void **state)
         const twin   w = twin_of(t);
         double      *right = calloc(w.size, sizeof *right);
         expected_gradient(&w, i, right);
-        assert_mean(known[i].method, t, right, rws_trainer_state_of(t).params->first[RWS_PHI + 1], 4000, 0);
+        assert_mean(known[i].method, t, right, rws__trainer_state_of(t).params->first[RWS_PHI + 1], 4000, 0);
         free(right);
         rws_trainer_free(t);
     }
@@ -445,8 +445,8 @@ static void memorised_traces_are_learned(void **state)
 
 static void assert_same_parameters(rws_trainer *a, rws_trainer *b)
 {
-    const rws_params *p = rws_trainer_state_of(a).params;
-    assert_memory_equal(p->value, rws_trainer_state_of(b).params->value, p->size * sizeof(float));
+    const rws_params *p = rws__trainer_state_of(a).params;
+    assert_memory_equal(p->value, rws__trainer_state_of(b).params->value, p->size * sizeof(float));
 }
 
 static void batched_is_scalar_with_labels(void **state)

@@ -40,19 +40,19 @@ static float by_ranks(int n, int ranks)
     for (int r = 0; r < ranks; r++) {
         int        first, end;
         rws_forest own = {0};
-        rws_ranks_range(ranks, r, n, &first, &end);
+        rws__ranks_range(ranks, r, n, &first, &end);
         for (int i = first; i < end; i++) {
             values[i] = leaf_value(i);
-            rws_forest_add(&own, (rws_subtree){i, 1, &values[i]}, 1);
+            rws__forest_add(&own, (rws_subtree){i, 1, &values[i]}, 1);
         }
-        const rws_forest plan = rws_forest_of(first, end);
+        const rws_forest plan = rws__forest_of(first, end);
         assert_int_equal(plan.n, own.n);
         for (int i = 0; i < own.n; i++) {
             assert_true(plan.list[i].first == own.list[i].first && plan.list[i].size == own.list[i].size);
-            rws_forest_add(&all, own.list[i], 1);
+            rws__forest_add(&all, own.list[i], 1);
         }
     }
-    return *rws_forest_sum(&all, 1);
+    return *rws__forest_sum(&all, 1);
 }
 
 static void sums_do_not_depend_on_ranks(void **state)
@@ -72,9 +72,9 @@ static void zeros_need_no_memory(void **state)
     (void)state;
     float      one = 3, two = 4;
     rws_forest f = {0};
-    for (int i = 0; i < 5; i++) rws_forest_add(&f, (rws_subtree){i, 1, i == 1 ? &one : i == 4 ? &two : NULL}, 1);
-    assert_true(*rws_forest_sum(&f, 1) == 7);
-    assert_true(f.n == 0 && rws_forest_sum(&f, 1) == NULL);
+    for (int i = 0; i < 5; i++) rws__forest_add(&f, (rws_subtree){i, 1, i == 1 ? &one : i == 4 ? &two : NULL}, 1);
+    assert_true(*rws__forest_sum(&f, 1) == 7);
+    assert_true(f.n == 0 && rws__forest_sum(&f, 1) == NULL);
 }
 
 /* ---- the shares of ranks */
@@ -86,9 +86,9 @@ static void every_shard_has_one_holder(void **state)
         for (int size = 1; size < 50; size++) {
             int expected = 0, first, end;
             for (int r = 0; r < size; r++) {
-                rws_ranks_range(size, r, n, &first, &end);
+                rws__ranks_range(size, r, n, &first, &end);
                 assert_int_equal(first, expected);
-                for (int i = first; i < end; i++) assert_int_equal(rws_ranks_holder(size, n, i), r);
+                for (int i = first; i < end; i++) assert_int_equal(rws__ranks_holder(size, n, i), r);
                 expected = end;
             }
             assert_int_equal(expected, n);
@@ -103,12 +103,12 @@ static void check_routes(int size, int root, bool few)
     assert_non_null(route);
     for (int rank = 0; rank < size; rank++) {
         const rws_ranks r = {.rank = rank, .size = size};
-        rws_ranks_route(&r, root, few, route);
+        rws__ranks_route(&r, root, few, route);
         assert_true((route->parent < 0) == (rank == root));
         int next = few || rank != root ? rank : 0;
         for (int k = 0; k < route->n; k++) {
             assert_int_equal(route->source[k], next);
-            next = rws_ranks_brings(&r, few, route->source[k]);
+            next = rws__ranks_brings(&r, few, route->source[k]);
             if (route->source[k] != rank) brought++;
         }
         if (rank == root) assert_int_equal(next, size);
@@ -229,7 +229,7 @@ static void a_process_that_was_started_alone_is_rank_0_of_1(void **state)
     rws_error err = {""};
     must(rws_ranks_open(&err), &err);
     assert_true(rws_rank() == 0 && rws_n_ranks() == 1 && rws_rank_lost() == -1);
-    assert_null(rws_comm_world());
+    assert_null(rws__comm_world());
     rws_ranks_close();
 }
 

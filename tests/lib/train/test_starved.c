@@ -82,25 +82,25 @@ static rws_status use_grammar(rws_error *err)
     rws_parses       parses = {0};
     char            *text = NULL;
     size_t           size;
-    rws_random       random = rws_random_new(rws_key_for(1, 0, RWS_KEY_TEST, 0), 0);
-    rws_status       status = rws_grammar_read(in_folder("a.pcfg"), &g, err);
+    rws_random       random = rws__random_new(rws__key_for(1, 0, RWS_KEY_TEST, 0), 0);
+    rws_status       status = rws__grammar_read(in_folder("a.pcfg"), &g, err);
     rws_parse_chart *sum = NULL;
     if (status == RWS_OK)
-        status = rws_corpus_read(g, in_folder("sentences"), NULL, RWS_UNKNOWN_REFUSE, 100, &corpus, err);
+        status = rws__corpus_read(g, in_folder("sentences"), NULL, RWS_UNKNOWN_REFUSE, 100, &corpus, err);
     if (status == RWS_OK) {
-        const int *x = rws_corpus_sentence(&corpus, RWS_TRAIN, 1, &n_words);
-        rws_grammar_log_p(g, log_p);
-        status = rws_parses_init(&parses, g, log_p, x, n_words, 100, err);
-        if (status == RWS_OK) status = rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n_words, &sum, err);
-        if (status == RWS_OK) status = rws_parse_chart_expected_counts(sum, counts, err);
+        const int *x = rws__corpus_sentence(&corpus, RWS_TRAIN, 1, &n_words);
+        rws__grammar_log_p(g, log_p);
+        status = rws__parses_init(&parses, g, log_p, x, n_words, 100, err);
+        if (status == RWS_OK) status = rws__parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n_words, &sum, err);
+        if (status == RWS_OK) status = rws__parse_chart_expected_counts(sum, counts, err);
     }
-    if (status == RWS_OK) status = rws_tree_moments(g, log_p, nodes, &length, err);
-    if (status == RWS_OK) status = rws_sentences_draw(g, 50, &random, &text, &size, err);
+    if (status == RWS_OK) status = rws__tree_moments(g, log_p, nodes, &length, err);
+    if (status == RWS_OK) status = rws__sentences_draw(g, 50, &random, &text, &size, err);
     free(text);
-    rws_parse_chart_free(sum);
-    rws_parses_release(&parses);
-    rws_corpus_release(&corpus);
-    rws_grammar_free(g);
+    rws__parse_chart_free(sum);
+    rws__parses_release(&parses);
+    rws__corpus_release(&corpus);
+    rws__grammar_free(g);
     return status;
 }
 
@@ -123,16 +123,16 @@ static rws_status use_images(rws_error *err)
     rws_idx          again = {0};
     rws_canvases     train = {0}, test = {0}, read = {0};
     memset(pixels, 255, sizeof pixels);
-    rws_status status = rws_canvases_draw(&digits, RWS_TRAIN, 5, 20, 2, 1, NULL, NULL, &train, err);
-    if (status == RWS_OK) status = rws_canvases_draw(&digits, RWS_TEST, 5, 20, 2, 1, NULL, NULL, &test, err);
-    if (status == RWS_OK) status = rws_canvases_write(in_folder("canvases"), 1, &train, &test, err);
-    if (status == RWS_OK) status = rws_canvases_open(in_folder("canvases"), RWS_TEST, &read, err);
-    if (status == RWS_OK) status = rws_idx_write(in_folder("idx"), &idx, err);
-    if (status == RWS_OK) status = rws_idx_read(in_folder("idx"), &again, err);
-    rws_canvases_release(&train);
-    rws_canvases_release(&test);
-    rws_canvases_release(&read);
-    rws_idx_release(&again);
+    rws_status status = rws__canvases_draw(&digits, RWS_TRAIN, 5, 20, 2, 1, NULL, NULL, &train, err);
+    if (status == RWS_OK) status = rws__canvases_draw(&digits, RWS_TEST, 5, 20, 2, 1, NULL, NULL, &test, err);
+    if (status == RWS_OK) status = rws__canvases_write(in_folder("canvases"), 1, &train, &test, err);
+    if (status == RWS_OK) status = rws__canvases_open(in_folder("canvases"), RWS_TEST, &read, err);
+    if (status == RWS_OK) status = rws__idx_write(in_folder("idx"), &idx, err);
+    if (status == RWS_OK) status = rws__idx_read(in_folder("idx"), &again, err);
+    rws__canvases_release(&train);
+    rws__canvases_release(&test);
+    rws__canvases_release(&read);
+    rws__idx_release(&again);
     return status;
 }
 
@@ -146,10 +146,10 @@ static void images(void **state)
 static rws_status use_text(rws_error *err)
 {
     rws_text  t;
-    FILE     *out = rws_text_open(&t);
+    FILE     *out = rws__text_open(&t);
     const int n = 5000;
     for (int i = 0; out && i < n; i++) fprintf(out, "line %6d\n", i);
-    char *text = rws_text_end(&t);
+    char *text = rws__text_end(&t);
     if (!text) return rws_no_memory(err, "a text");
     assert_int_equal(t.n, 12 * n);
     for (int i = 0; i < n; i++) assert_int_equal(atoi(text + 12 * i + 4), i);
@@ -165,12 +165,12 @@ static void texts(void **state)
 
 static rws_status use_paths(rws_error *err)
 {
-    char      *inner = rws_file_join(in_folder("a"), "b"), *file = rws_file_join(inner, "c");
+    char      *inner = rws__file_join(in_folder("a"), "b"), *file = rws__file_join(inner, "c");
     uint8_t   *bytes = NULL;
     size_t     size;
-    rws_status status = rws_file_make_folder(inner, err);
-    if (status == RWS_OK) status = rws_file_write_text(file, "text", err);
-    if (status == RWS_OK) status = rws_file_read(file, 100, &bytes, &size, err);
+    rws_status status = rws__file_make_folder(inner, err);
+    if (status == RWS_OK) status = rws__file_write_text(file, "text", err);
+    if (status == RWS_OK) status = rws__file_read(file, 100, &bytes, &size, err);
     free(bytes);
     free(file);
     free(inner);
@@ -195,14 +195,14 @@ static rws_status use_tables(rws_error *err)
         if (*files[i][1]) strcpy(test, in_folder(files[i][1]));
         rws_given  given[2] = {{&settings[0], train}, {&settings[1], test}};
         rws_setup  s = {.given = given, .n_given = 2, .seed = 1};
-        rws_random random = rws_random_new(rws_key_for(1, 0, RWS_KEY_TEST, 0), 0);
+        rws_random random = rws__random_new(rws__key_for(1, 0, RWS_KEY_TEST, 0), 0);
         float      x[8];
         rws_table *t = rws_setup_table(&s, NULL, &(rws_table_options){.test = "test_data"});
         if (rws_setup_table_field(&s, t, "x", "1:2") == 2)
             if (rws_table_fill(t, RWS_TEST, 0, 4, &random, (float *[]){x}, &s.error) != RWS_OK) s.status = RWS_BROKEN;
         const rws_status status = s.status;
         *err = s.error;
-        rws_setup_release(&s);
+        rws__setup_release(&s);
         if (status != RWS_OK) return status;
     }
     return RWS_OK;
@@ -218,7 +218,7 @@ static void tables(void **state)
     rws_error            err;
     spill("table.csv", text, strlen(text));
     spill("table.npy", npy, 10 + 57 + 6);
-    must(rws_safetensors_write(in_folder("table.safetensors"), &tensor, 1, NULL, &err), &err);
+    must(rws__safetensors_write(in_folder("table.safetensors"), &tensor, 1, NULL, &err), &err);
     starve(use_tables);
 }
 
@@ -229,9 +229,9 @@ static rws_status use_tensors(rws_error *err)
     const float          x[6] = {1, 2, 3, 4, 5, 6};
     const rws_tensor_out tensors[] = {{"a", RWS_DTYPE_F32, 2, {2, 3}, x}, {"b", RWS_DTYPE_F32, 1, {6}, x}};
     rws_safetensors     *st;
-    rws_status           status = rws_safetensors_write(in_folder("tensors"), tensors, 2, NULL, err);
-    if (status == RWS_OK) status = rws_safetensors_open(in_folder("tensors"), &st, err);
-    if (status == RWS_OK) rws_safetensors_close(st);
+    rws_status           status = rws__safetensors_write(in_folder("tensors"), tensors, 2, NULL, err);
+    if (status == RWS_OK) status = rws__safetensors_open(in_folder("tensors"), &st, err);
+    if (status == RWS_OK) rws__safetensors_close(st);
     return status;
 }
 
@@ -251,18 +251,18 @@ static rws_status use_store(rws_error *err)
     const char *const path = in_folder("metrics.sqlite"), *const condition = "method=ws,ww";
     rws_store_progress progress;
     rws_results       *results = NULL;
-    rws_status         status = rws_store_make(path, err);
-    if (status == RWS_OK) status = rws_store_add(path, &run, &entry, 1, err);
-    if (status == RWS_OK) status = rws_store_add_metrics(path, "one", &entry, err);
-    if (status == RWS_OK) status = rws_store_fail(path, "one", 10, "It broke.", err);
-    if (status == RWS_OK) status = rws_store_forget(path, "one", 9, 1, err);
-    if (status == RWS_OK) status = rws_store_ask(path, "one", &progress, err);
-    if (status == RWS_OK) status = rws_store_add(path, &run, &entry, 1, err);
+    rws_status         status = rws__store_make(path, err);
+    if (status == RWS_OK) status = rws__store_add(path, &run, &entry, 1, err);
+    if (status == RWS_OK) status = rws__store_add_metrics(path, "one", &entry, err);
+    if (status == RWS_OK) status = rws__store_fail(path, "one", 10, "It broke.", err);
+    if (status == RWS_OK) status = rws__store_forget(path, "one", 9, 1, err);
+    if (status == RWS_OK) status = rws__store_ask(path, "one", &progress, err);
+    if (status == RWS_OK) status = rws__store_add(path, &run, &entry, 1, err);
     if (status == RWS_OK) status = rws_results_read((const char *const[]){folder}, 1, &results, err);
     if (status == RWS_OK) status = rws_results_keep(results, &condition, 1, err);
     if (status == RWS_OK) assert_int_equal(results->n, 1);
     rws_results_free(results);
-    if (status == RWS_OK) status = rws_store_drop(path, "one", err);
+    if (status == RWS_OK) status = rws__store_drop(path, "one", err);
     return status;
 }
 
@@ -295,7 +295,7 @@ static rws_status use_plan(rws_error *err)
     const rws_budget  b = {.hours = 0.2, .jobs = 1, .price = price};
     rws_experiment    e = {.name = "small"};
     char             *smaller, *what;
-    RWS_TRY(rws_budget_choose(&b, &e, sweep, NULL, &smaller, &what, err));
+    RWS_TRY(rws__budget_choose(&b, &e, sweep, NULL, &smaller, &what, err));
     assert_non_null(strstr(what, "| iterations | 1,000,000 | "));
     free(smaller);
     free(what);
