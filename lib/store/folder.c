@@ -151,20 +151,18 @@ static rws_status check_store(const rws_folder *f, rws_error *err)
     if (!progress.known) return RWS_OK;
     if (f->shared)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" holds the metrics of another run called \"%.60s\": choose another --out.",
+                        "\"%s\" holds the metrics of another run called \"%.60s\": choose another folder.",
                         rws__quote(f->store_path).text, rws__quote(f->name).text);
     return rws_fail(err, RWS_BAD_INPUT,
-                    "\"%s\" holds the metrics of other runs, a sweep's perhaps: choose another --out, or move the file "
-                    "away.",
+                    "\"%s\" holds the metrics of other runs, a sweep's perhaps: choose another folder, or move the "
+                    "file away.",
                     rws__quote(f->store_path).text);
 }
 
 static rws_status holds_run(const rws_folder *f, rws_error *err)
 {
-    return rws_fail(
-        err, RWS_BAD_INPUT,
-        "\"%s\" holds a run already: resume it (--resume; in Python rws.resume), or choose another folder (--out).",
-        rws__quote(f->path).text);
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" holds a run already: resume it, or choose another folder.",
+                    rws__quote(f->path).text);
 }
 
 /* Prepares a folder that has a config.json but no checkpoint, and that no process trains, for a new run: the run in it
