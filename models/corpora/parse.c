@@ -65,7 +65,7 @@ static double sum(const rws_parse_chart *c, const double *terms, int n)
         return total;
     }
     for (int i = 0; i < n; i++) most = fmax(most, terms[i]);
-    if (c->kind == RWS_MAX_PARSE || n == 1 || most == -INFINITY) return most;
+    if (c->kind == RWS_PARSE_MAX || n == 1 || most == -INFINITY) return most;
     total = 0;
     for (int i = 0; i < n; i++) total += exp(terms[i] - most);
     return most + log(total);
@@ -270,7 +270,7 @@ typedef struct {
  * chart the term whose trees include number *index, from which the trees of the terms before are subtracted. */
 static bool follow(const rws_parse_chart *c, double term, double whole, double *index)
 {
-    if (c->kind == RWS_MAX_PARSE) return term == whole;
+    if (c->kind == RWS_PARSE_MAX) return term == whole;
     if (*index < term) return true;
     *index -= term;
     return false;
@@ -320,7 +320,7 @@ static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *
 
 rws_status rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree, rws_error *err)
 {
-    RWS_CHECK(c->kind == RWS_MAX_PARSE && rws_parse_chart_total(c) > -INFINITY);
+    RWS_CHECK(c->kind == RWS_PARSE_MAX && rws_parse_chart_total(c) > -INFINITY);
     return descend(c, 0, tree, err);
 }
 

@@ -18,7 +18,7 @@
 
 typedef enum {
     RWS_PARSE_SUM,   /* log of the sum of the probabilities of all trees: inside */
-    RWS_MAX_PARSE,   /* log-probability of the best tree: Viterbi */
+    RWS_PARSE_MAX,   /* log-probability of the best tree: Viterbi */
     RWS_PARSE_COUNT, /* number of trees whose probability is not 0; exact below 2^53 */
 } rws_parse_kind;
 

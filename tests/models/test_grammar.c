@@ -379,7 +379,7 @@ static void astronomers_have_the_known_numbers(void **state)
 
     rws_parse_chart *c;
     rws_sequence     best = {0}, sentence = {0};
-    assert_int_equal(rws_parse_chart_new(astronomers, RWS_MAX_PARSE, NULL, tokens, 5, &c, NULL), RWS_OK);
+    assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_MAX, NULL, tokens, 5, &c, NULL), RWS_OK);
     assert_true(near(exp(rws_parse_chart_total(c)), 0.000504, 1e-15));
     assert_true(near(exp(rws_parse_chart_value(c, 0, 2, 5)), 0.4 * 0.18 * 0.1, 1e-15));
     assert_int_equal(rws_parse_chart_best(c, &best, NULL), RWS_OK);
@@ -708,7 +708,7 @@ static void check_sentence(const rws_grammar *g, const double *log_p, const int 
     rws_parse_chart *sum, *max;
     rws_parses       parses;
     assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n, &sum, NULL), RWS_OK);
-    assert_int_equal(rws_parse_chart_new(g, RWS_MAX_PARSE, log_p, x, n, &max, NULL), RWS_OK);
+    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_MAX, log_p, x, n, &max, NULL), RWS_OK);
     assert_int_equal(rws_parses_init(&parses, g, log_p, x, n, 3000, NULL), RWS_OK);
     assert_true(near(rws_parse_chart_total(sum), log(b.p), 1e-11));
     assert_true(near(rws_parse_chart_total(max), b.best, 1e-11));

@@ -95,7 +95,7 @@ static rws_status use_grammar(rws_error *err)
         status = rws_parses_init(&parses, g, log_p, x, n_words, 100, err);
         if (status == RWS_OK) status = rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n_words, &sum, err);
         if (status == RWS_OK) status = rws_parse_chart_expected_counts(sum, counts, err);
-        if (status == RWS_OK) status = rws_parse_chart_new(g, RWS_MAX_PARSE, log_p, x, n_words, &max, err);
+        if (status == RWS_OK) status = rws_parse_chart_new(g, RWS_PARSE_MAX, log_p, x, n_words, &max, err);
         if (status == RWS_OK) status = rws_parse_chart_best(max, &best, err);
     }
     if (status == RWS_OK) status = rws_tree_moments(g, log_p, nodes, &length, err);
