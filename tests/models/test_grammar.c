@@ -18,14 +18,15 @@
 static rws_grammar *astronomers;
 static double       astronomers_log_p[12];
 
-/* A file of the folder grammars/, relative to the source of the test or to the working directory. */
+/* A file of the folder models/grammars/, relative to the source of the test or to the working directory. */
 static const char *grammar_path(const char *name)
 {
     static char path[4096];
     const char *slash = strrchr(__FILE__, '/');
     const char *folders[] = {RWS_GRAMMARS, NULL, "grammars", "../grammars"};
     char        beside[2048];
-    snprintf(beside, sizeof beside, "%.*s/../grammars", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".");
+    snprintf(beside, sizeof beside, "%.*s/../../models/grammars", slash ? (int)(slash - __FILE__) : 1,
+             slash ? __FILE__ : ".");
     folders[1] = beside;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         if (!folders[i]) continue;
