@@ -109,7 +109,7 @@ static rws_status declare_labels(rws_setup *s, rws_pcfg *m, rws_error *err)
         if (m->labelled > 0)
             return rws_fail(err, RWS_BAD_INPUT,
                             "labelled is about sentences that are drawn from the grammar; trees of the sentences in a "
-                            "file are given by `given`.");
+                            "file are given by `given=FILE`.");
         rws_setup_label(s, "datum", 1);
         m->number = field;
     }

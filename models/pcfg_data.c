@@ -32,7 +32,7 @@ rws_status rws__pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_spli
     if (!s->n_file && !m->log_truth)
         return rws_fail(
             err, RWS_BAD_INPUT,
-            "The grammar gives no probabilities to draw sentences by; give it some, or sentences (`data`).");
+            "The grammar gives no probabilities to draw sentences by; give it some, or sentences (`data=FILE`).");
     s->log_p = malloc((size_t)m->g->n_productions * sizeof *s->log_p);
     if (!s->log_p) return rws_no_memory(err, "the probabilities of a grammar");
     rws__grammar_log_p(m->g, s->log_p);

@@ -76,8 +76,8 @@ static const struct {
 } others[] = {
     {"model", "model"},
     {"set", "set"},
-    {"data", "data"},
-    {"given", "given"},
+    {"data=FILE", "data FILE"},
+    {"given=FILE", "given FILE"},
     {"changed", "changed"},
     {"stack_bytes", "limit stack"},
     {"max_operations", "limit operations"},

@@ -96,7 +96,8 @@ static rws_status read_table(rws_setup *s, const char *setting, const rws_table_
     rws_sheet         sheet[2] = {{0}, {0}};
     if (s->status != RWS_OK) return rws_fail(err, s->status, "%s", s->error.text); /* there is no such setting */
     if (!*path[RWS_TRAIN])
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s needs a file to learn from: give `%s`.", model_of(s), setting);
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s needs a file to learn from: give `%s=FILE`.", model_of(s),
+                        setting);
     rws_status status = RWS_OK;
     for (int split = 0; split < 2 && status == RWS_OK; split++)
         if (given[split]) status = read_file(given[split], o, &sheet[split], err);

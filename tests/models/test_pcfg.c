@@ -162,7 +162,7 @@ static void a_grammar_without_probabilities_learns(void **unused)
 
     rws_config c = {.model = "pcfg", .method = "ws", .set = {set[0]}, .n_set = 1, .seed = 1};
     assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
-    assert_non_null(strstr(err.text, "`data`"));
+    assert_non_null(strstr(err.text, "`data=FILE`"));
 }
 
 /* -------------------------------------------------------------------------------------------------------------- em */

@@ -508,10 +508,10 @@ gives 0 "and resumes" train --out toy_moves --resume -n 60
 [ ! -s err ]
 report $? "without a note"
 mv beside/first.so beside/second.so
-refuses '--model PATH' eval toy_moves
-refuses '--model PATH' infer toy_moves 1
-refuses '--model PATH' sample toy_moves
-refuses 'if you name it: rws eval .* --model' train --out toy_moves --resume -n 70
+refuses "if you name it: rws eval 'toy_moves' --model" eval toy_moves
+refuses "if you name it: rws eval 'toy_moves' --model" infer toy_moves 1
+refuses "if you name it: rws eval 'toy_moves' --model" sample toy_moves
+refuses "if you name it: rws eval 'toy_moves' --model" train --out toy_moves --resume -n 70
 refuses 'path of a shared object' eval toy_moves --model second.so
 refuses 'built-in' eval whole --model ./beside/second.so
 refuses '--resume' train gmm --model ./beside/second.so

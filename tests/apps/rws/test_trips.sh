@@ -66,7 +66,7 @@ report $? "are remarked upon"
 
 # ---- what is wrong with a table
 
-refuses 'needs a file to learn from: give --data' train "$model"
+refuses 'needs a file to learn from: give --data FILE' train "$model"
 refuses 'nowhere.csv' train "$model" --data nowhere.csv
 printf 'km,minutes\n1,2\n3,soon\n' >wrong.csv
 refuses 'wrong.csv", line 3, column 2 ("minutes"): "soon" is not a number.' train "$model" --data wrong.csv

@@ -633,11 +633,11 @@ static void mistakes_of_a_model_fail_its_setup(void **state)
     world_init(&w, "", "");
     rws_setup_table(&w.s, NULL, NULL);
     assert_int_equal(w.s.status, RWS_BAD_INPUT);
-    assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: give `data`.");
+    assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: give `data=FILE`.");
     rws__setup_release(&w.s);
     world_init(&w, "", "");
     rws_setup_table(&w.s, "test_data", NULL);
-    assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: give `test_data`.");
+    assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: give `test_data=FILE`.");
     rws__setup_release(&w.s);
     world_init(&w, "", "");
     rws_setup_table(&w.s, "file", NULL);
@@ -734,7 +734,8 @@ static void a_model_learns_from_a_file(void **state)
     c.set[0] = "data=/nowhere/x.csv";
     assert_refused(rws_trainer_new(&c, &gauss_model_struct, &t, &err), RWS_BAD_INPUT, &err, "/nowhere/x.csv", "");
     c.n_set = 0;
-    assert_refused(rws_trainer_new(&c, &gauss_model_struct, &t, &err), RWS_BAD_INPUT, &err, "gauss", "give `data`");
+    assert_refused(rws_trainer_new(&c, &gauss_model_struct, &t, &err), RWS_BAD_INPUT, &err, "gauss",
+                   "give `data=FILE`");
 }
 
 int main(void)
