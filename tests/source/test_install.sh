@@ -96,7 +96,10 @@ gives 0 "and trained" train ./toy.so -n 20 --out toy
 builds "a model that is linked with the library" $c -shared -fPIC -fvisibility=hidden toy.c -o toy_linked.so \
     $(pkg-config --cflags --libs rws)
 gives 0 "and trained" train ./toy_linked.so -n 20 --out toy_linked
-same_checkpoint "the same" toy toy_linked
+# The checkpoints differ in the fingerprint of the object.
+for one in toy toy_linked; do "$rws" eval $one --params 2>err | grep -v '^seconds' >params_$one; done
+[ -s params_toy ] && cmp params_toy params_toy_linked
+report $? "the same"
 builds "the example" $c -shared -fPIC burglary.c -o burglary.so $(pkg-config --cflags rws) -lm
 gives 0 "and trained" train ./burglary.so -n 20
 # The gallery as it is installed: a command of its documents, and the sweep, whose models are found without an option.
