@@ -14,17 +14,11 @@
     .mode = RWS_WAKE, .pathwise = true, .labels = true, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
     .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)
 
-/* signal: of one particle of each row, or anything if the datum is impossible */
-static inline void rws__iwae_rows(rws_scores *s, double share, const double *signal)
+/* signal: of one particle of row i, or anything if the datum is impossible */
+static inline void rws__iwae_row(rws_scores *s, uint32_t i, double share, double signal)
 {
-    const uint32_t *datum = s->datum, *count = s->count;
-    const double   *w = s->w, *L = s->L;
-    double         *q = s->coef_q, *r = s->coef_r;
-#pragma omp simd
-    for (int i = 0; i < s->n; i++) {
-        q[i] = L[datum[i]] > -INFINITY ? share * (count[i] * signal[i] - w[i]) : 0;
-        r[i] = L[datum[i]] > -INFINITY ? -share * w[i] : 0;
-    }
+    s->coef_q[i] = share * (s->count[i] * signal - s->w[i]);
+    s->coef_r[i] = -share * s->w[i];
 }
 
 #endif

@@ -41,15 +41,12 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 {
     const double sd = sqrt(m->memory[VARIANCE]), divide = sd > 1 ? sd : 1;
     rws__weigh(s, share, tally);
-    for (int i = 0; i < s->n; i++) {
-        const double error = s->L[s->datum[i]] - s->out[BASELINE][s->start[s->datum[i]]];
-        s->work[0][i] = (error - m->memory[MEAN]) / divide;
-    }
-    rws__iwae_rows(s, share, s->work[0]);
     for (int d = 0; d < s->B; d++) {
         if (s->L[d] == -INFINITY) continue;
         const uint32_t first = s->start[d];
         const double   error = s->L[d] - s->out[BASELINE][first];
+        for (uint32_t i = first; i < s->start[d + 1]; i++)
+            rws__iwae_row(s, i, share, (error - m->memory[MEAN]) / divide);
         s->coef_out[BASELINE][first] = 2 * share * error; /* the baseline is one number for all rows of the datum */
         tally->signal += error;
         tally->signal2 += error * error;

@@ -5,8 +5,9 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 {
     (void)m;
     rws__weigh(s, share, tally);
-    for (int i = 0; i < s->n; i++) s->work[0][i] = s->L[s->datum[i]];
-    rws__iwae_rows(s, share, s->work[0]);
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++)
+            rws__iwae_row(s, i, share, s->L[d]);
 }
 
 const rws_estimator rws_estimator_reinforce = {

@@ -8,10 +8,9 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     double      *log_rest = s->work[0];
     rws__weigh(s, share, tally);
     rws__leave_one_out(s, false, log_rest);
-#pragma omp simd
-    for (int i = 0; i < s->n; i++) /* nothing to compare with: 0 */
-        log_rest[i] = log_rest[i] == -INFINITY ? 0 : s->L[s->datum[i]] - log_rest[i] + log_others;
-    rws__iwae_rows(s, share, log_rest);
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) /* nothing to compare with: 0 */
+            rws__iwae_row(s, i, share, log_rest[i] == -INFINITY ? 0 : s->L[d] - log_rest[i] + log_others);
 }
 
 const rws_estimator rws_estimator_rloo = {

@@ -30,14 +30,14 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     double         *log_rest = s->work[0];
     rws__weigh(s, share, tally);
     rws__leave_one_out(s, true, log_rest);
-#pragma omp simd
-    for (int i = 0; i < s->n; i++) {
-        const double baseline = log_rest[i] - log_K;
-        double       signal = s->L[s->datum[i]] - baseline;
-        if (set->air_reference) signal = (s->l[i] == -INFINITY ? 0 : s->l[i] - baseline) / s->K;
-        log_rest[i] = baseline == -INFINITY ? 0 : signal; /* all others impossible: nothing to compare with */
-    }
-    rws__iwae_rows(s, share, log_rest);
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) {
+            const double baseline = log_rest[i] - log_K;
+            double       signal = s->L[d] - baseline;
+            if (set->air_reference) signal = (s->l[i] == -INFINITY ? 0 : s->l[i] - baseline) / s->K;
+            if (baseline == -INFINITY) signal = 0; /* all others impossible: nothing to compare with */
+            rws__iwae_row(s, i, share, signal);
+        }
 }
 
 const rws_estimator rws_estimator_vimco = {

@@ -6,8 +6,8 @@
  * The list is $XDG_STATE_HOME/rws/objects or ~/.local/state/rws/objects, a line "SHA-256, two spaces, absolute path"
  * for each object, as sha256sum writes them. It is read only if it is the user's and nobody else may write it.
  */
-#ifndef RWS_RUN_OBJECT_H
-#define RWS_RUN_OBJECT_H
+#ifndef RWS_PROGRAM_OBJECT_H
+#define RWS_PROGRAM_OBJECT_H
 
 #include "rws.h"
 
