@@ -497,7 +497,7 @@ rws_var rws_parameter(rws_path *path, const rws_param *p);
  * that is not an integer, or beyond 1e9, stops the pass. */
 int rws_branch(rws_path *path, rws_var v);
 
-/* All numbers of v for C code, a sentence for example. The path splits where particles differ. They last until the pass
+/* All numbers of v for C code, a message for example. The path splits where particles differ. They last until the pass
  * ends. */
 const float *rws_look(rws_path *path, rws_var v);
 

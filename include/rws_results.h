@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
     const char           *name, *store; /* of the run; path of its store, or of the file that it was exported to */
     const char           *host, *version, *started; /* host and start are NULL for an exported run */
-    const char           *failure;                  /* sentence of the failure; NULL if the run did not fail */
+    const char           *failure;                  /* message of the failure; NULL if the run did not fail */
     uint64_t              iteration, iterations;    /* iterations that are done, and that are wanted in all */
     double                seconds;                  /* wall time of training */
     int                   n_keys, n_histories, n_shots;
@@ -69,7 +69,7 @@ typedef struct {
 /* Reads stores. A path names an SQLite file; or a folder with metrics.sqlite in it (of a run or a sweep); or the folder
  * of one run of a sweep; or a folder whose folders have a metrics.sqlite; or a file NAME.csv that `rws export` wrote,
  * whose runs have no snapshots. A run or a file that is named twice, perhaps by a link, is read once. The caller frees
- * *out. *out is NULL on failure: RWS_BAD_INPUT with a sentence that names the path, or RWS_NO_MEMORY. */
+ * *out. *out is NULL on failure: RWS_BAD_INPUT with a message that names the path, or RWS_NO_MEMORY. */
 rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_results_free(rws_results *r); /* NULL is allowed */
 
@@ -150,8 +150,8 @@ rws_status rws_gather_last(const rws_result *const *runs, int n, const char *met
 
 /* ----------------------------------------------------------------------------------------------------------- sweeps */
 
-#define RWS_SWEEP_MAX_BYTES 65536
-#define RWS_SWEEP_MAX_RUNS 20000
+#define RWS_MAX_SWEEP_BYTES 65536
+#define RWS_MAX_SWEEP_RUNS 20000
 
 /* A sweep file describes runs, line by line:
  *
@@ -184,10 +184,10 @@ typedef struct {
     struct rws_sweep_memory *memory; /* for the library alone */
 } rws_sweep;
 
-/* Reads a sweep file. RWS_BAD_INPUT with a sentence that names the file and the line, or RWS_NO_MEMORY. */
+/* Reads a sweep file. RWS_BAD_INPUT with a message that names the file and the line, or RWS_NO_MEMORY. */
 rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err) RWS_MUST_CHECK;
 
-/* The same from `length` bytes of text; `name` stands for the file in sentences. */
+/* The same from `length` bytes of text; `name` stands for the file in messages. */
 rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rws_sweep **out,
                            rws_error *err) RWS_MUST_CHECK;
 void       rws_sweep_free(rws_sweep *s); /* NULL is allowed */

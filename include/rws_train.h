@@ -90,7 +90,7 @@ typedef struct rws_trainer rws_trainer;
 
 /* Checks the configuration, sets the model up and starts its parameters. `model` is the model at hand, which must live,
  * with all that it points to, as long as the trainer and all posteriors that are made of it. NULL: the one that
- * config->model names. RWS_BAD_INPUT with a sentence that names the option, setting, field or parameter; RWS_NO_MEMORY. */
+ * config->model names. RWS_BAD_INPUT with a message that names the option, setting, field or parameter; RWS_NO_MEMORY. */
 rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out,
                            rws_error *err) RWS_MUST_CHECK;
 void       rws_trainer_free(rws_trainer *t);
@@ -374,10 +374,10 @@ typedef struct {
     int answers;   /* at most so many, the most probable first */
     int particles; /* at most so many, those with the largest weight first; 0: no "particles_listed" */
     int marginals; /* of choices of at most so many numbers; 0: no "marginals" */
-} rws_answers_parts;
+} rws_answers_shown;
 
 /* Answers as a JSON object, with the keys of `rws infer --json` and of the HTTP API. The caller frees the text. */
-rws_status rws_answers_json(const rws_answers *a, const rws_answers_parts *parts, char **out,
+rws_status rws_answers_json(const rws_answers *a, const rws_answers_shown *parts, char **out,
                             rws_error *err) RWS_MUST_CHECK;
 
 #define RWS_MARGINAL_VALUES 256 /* most values of a choice that is described by probabilities */

@@ -9,7 +9,7 @@ extern const rws_model *const rws_models[];
 extern const rws_model        rws_model_gmm, rws_model_pcfg, rws_model_air, rws_model_sbn;
 
 /* Reads a setting that is one of some words; the list ends with NULL. *which becomes the place of the word in the list.
- * RWS_BAD_INPUT with a sentence that names the first three words of the list. */
+ * RWS_BAD_INPUT with a message that names the first three words of the list. */
 rws_status rws__setting_word(rws_setup *s, const char *name, const char *const *words, int *which, rws_error *err)
     __attribute__((warn_unused_result));
 

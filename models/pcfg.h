@@ -4,7 +4,7 @@
 #define RWS_MODELS_PCFG_H
 
 #include "models/corpora/sentences.h"
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 #include "models/model.h"
 
 #define RWS_PCFG_HIDDEN 100

@@ -49,7 +49,7 @@ void rws__pcfg_source_close(rws_pcfg_source *s)
 const int *rws__pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, int *n_words)
 {
     if (s->n_file) return rws__corpus_sentence(s->m->corpus, s->split, i, n_words);
-    s->cut = rws__tree_sample(s->m->g, s->log_p, s->m->caps, random, &s->tree, &s->words);
+    s->cut = rws__parse_tree_sample(s->m->g, s->log_p, s->m->caps, random, &s->tree, &s->words);
     if (s->cut == RWS_TREE_NO_MEMORY) return NULL;
     *n_words = s->words.n;
     return s->words.at;

@@ -115,7 +115,7 @@ static derivation *derive(rws_path *path, const rws_pcfg *m, proposer *propose, 
     return t;
 }
 
-/* The words of a tree, and its list of productions (tree.h). */
+/* The words of a tree, and its list of productions (parse_tree.h). */
 typedef struct {
     const rws_pcfg   *m;
     const derivation *t;
@@ -214,9 +214,9 @@ static void report_tree(rws_path *path, const rws_pcfg *m, const reading *read, 
     if (!rws_reports(path)) return;
     rws_report_text(path, "sentence", sentence_text(path, m, read));
     const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
-    const size_t       length = rws__tree_text(m->g, &rules, NULL, 0);
+    const size_t       length = rws__parse_tree_text(m->g, &rules, NULL, 0);
     char              *text = rws_alloc(path, length + 1);
-    if (length == 0 || rws__tree_text(m->g, &rules, text, length + 1) != length)
+    if (length == 0 || rws__parse_tree_text(m->g, &rules, text, length + 1) != length)
         rws_give_up(path, "There is no memory for the text of a tree.");
     rws_report_text(path, "tree", text);
     rws_report(path, "truncated", rws_constant(path, cut));

@@ -110,9 +110,9 @@ static rws_status tell_trees(const rws_pcfg *m, const rws_parses *parses, rws_te
 {
     bool done = true;
     for (int i = 0; i < parses->n_trees && done; i++) {
-        const size_t length = rws__tree_text(m->g, &parses->trees[i], NULL, 0);
+        const size_t length = rws__parse_tree_text(m->g, &parses->trees[i], NULL, 0);
         char        *text = malloc(length + 1);
-        done = text && length > 0 && rws__tree_text(m->g, &parses->trees[i], text, length + 1) == length;
+        done = text && length > 0 && rws__parse_tree_text(m->g, &parses->trees[i], text, length + 1) == length;
         if (done) tell_one(context, "tree", text, parses->posterior[i]);
         free(text);
     }

@@ -57,7 +57,7 @@ static rws_status read_layers(const char *text, sbn *m, rws_error *err)
     return RWS_OK;
 }
 
-static rws_status read_images(rws_setup *s, rws_mnist_part part, images *out, rws_error *err)
+static rws_status read_images(rws_setup *s, rws_mnist_subset part, images *out, rws_error *err)
 {
     float           *pixels;
     const rws_status status = rws__mnist_binary(part, &pixels, &out->n, err);
@@ -119,8 +119,8 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     if (!noise && m->n_pixels != RWS_MNIST_PIXELS)
         return rws_fail(err, RWS_BAD_INPUT, "pixels is for data=noise; images of mnist have %d.", RWS_MNIST_PIXELS);
     RWS_TRY(read_layers(rws_setup_text(s, "layers"), m, err));
-    if (!noise) RWS_TRY(read_images(s, RWS_MNIST_PART_TRAIN, &m->train, err));
-    if (!noise) RWS_TRY(read_images(s, RWS_MNIST_PART_TEST, &m->test, err));
+    if (!noise) RWS_TRY(read_images(s, RWS_SUBSET_TRAIN, &m->train, err));
+    if (!noise) RWS_TRY(read_images(s, RWS_SUBSET_TEST, &m->test, err));
     rws_setup_field(s, "x", m->n_pixels);
     make_maps(s, m);
     *state = m;

@@ -99,7 +99,7 @@ void must(rws_status status, const rws_error *err)
 void assert_sentence(const rws_error *err, const char *words)
 {
     const size_t length = strlen(err->text);
-    if (length < 10 || err->text[length - 1] != '.') fail_msg("not a sentence: %s", err->text);
+    if (length < 10 || err->text[length - 1] != '.') fail_msg("not a message: %s", err->text);
     if (!strstr(err->text, words)) fail_msg("\"%s\" is not in: %s", words, err->text);
 }
 

@@ -37,10 +37,10 @@ int occurrences(const char *text, const char *piece);
 
 void must(rws_status status, const rws_error *err);
 
-/* Checks that the text is a sentence and has the words in it. */
+/* Checks that the text is a message and has the words in it. */
 void assert_sentence(const rws_error *err, const char *words);
 
-/* Checks the status, and that the sentence has both texts in it. */
+/* Checks the status, and that the message has both texts in it. */
 void assert_refused(rws_status status, rws_status expected, const rws_error *err, const char *a, const char *b);
 
 #endif

@@ -45,7 +45,7 @@ size_t rws__trees_words(const char *text, char *words, size_t size)
 
 /* ---- places */
 
-static rws_text look_of(const rws_bracket *one)
+static rws_text style_of(const rws_bracket *one)
 {
     return (rws_text){.size = one->word ? 8.5 : 8, .colour = one->word ? RWS_INK : RWS_GREY};
 }
@@ -55,7 +55,7 @@ static void measure(rws_canvas *canvas, const rws_drawn_tree *tree, double page,
     double caption = 0;
     for (int i = 0; i < l->tree.n; i++) {
         rws_bracket   *one = &l->tree.nodes[i];
-        const rws_text look = look_of(one);
+        const rws_text look = style_of(one);
         rws__canvas_measure(canvas, one->label, &look, &one->width, NULL);
     }
     rws__brackets_place(&l->tree, WORD_GAP, false);
@@ -92,7 +92,7 @@ static void draw_tree(rws_canvas *canvas, const rws_drawn_tree *tree, const layo
     }
     for (int i = 0; i < l->tree.n; i++) {
         const rws_bracket *one = &l->tree.nodes[i];
-        rws_text           look = look_of(one);
+        rws_text           look = style_of(one);
         look.size *= l->scale;
         if (one->word) look.colour = words;
         rws__canvas_text(canvas, x + one->x * l->scale, y + (one->depth * LEVEL + 6) * l->scale, 0.5, 0.5, one->label,

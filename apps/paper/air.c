@@ -25,29 +25,32 @@ const rws_paper_figure rws_air_figures[] = {
 /* ---- claims: higher evidence and lower KL are better */
 
 #define EVIDENCE "final_log_evidence"
-#define PARTS (const rws_part[])
+#define STATEMENTS (const rws_statement[])
 
 const rws_claim rws_air_claims[] = {
     {"A1a", "Training curves of VIMCO vary more than those of WW over time (second half, without the trend).",
-     .parts = PARTS{{"log_evidence", "ww", "vimco", .moment = RWS_WOBBLE, RWS_BELOW(1)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"log_evidence", "ww", "vimco", .moment = RWS_WOBBLE, RWS_BELOW(1)}, {0}},
+     .varies = true},
     {"A1b", "Training of VIMCO varies more than that of WW over seeds (distance from their median).",
-     .parts = PARTS{{EVIDENCE, "ww", "vimco", .moment = RWS_FROM_MEDIAN, RWS_BELOW(0)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{EVIDENCE, "ww", "vimco", .moment = RWS_FROM_MEDIAN, RWS_BELOW(0)}, {0}}, .varies = true},
     {"A2", "WW: the final log evidence rises with K.",
-     .parts = PARTS{{EVIDENCE, "ww", .K = RWS_OVER_K, RWS_ABOVE(0)}, {0}}},
+     .statements = STATEMENTS{{EVIDENCE, "ww", .K = RWS_OVER_K, RWS_ABOVE(0)}, {0}}},
     {"A3", "VIMCO: the final log evidence rises up to K = 10, and no further.",
-     .parts = PARTS{{EVIDENCE, "vimco", .K = 5, .K_right = 2, RWS_ABOVE(0)},
-                    {EVIDENCE, "vimco", .K = 10, .K_right = 5, RWS_ABOVE(0)},
-                    {EVIDENCE, "vimco", .K = 20, .K_right = 10, RWS_BELOW(0)},
-                    {0}},
+     .statements = STATEMENTS{{EVIDENCE, "vimco", .K = 5, .K_right = 2, RWS_ABOVE(0)},
+                              {EVIDENCE, "vimco", .K = 10, .K_right = 5, RWS_ABOVE(0)},
+                              {EVIDENCE, "vimco", .K = 20, .K_right = 10, RWS_BELOW(0)},
+                              {0}},
      .varies = true},
     {"A4a", "At every K, WW has a lower final KL(q || p) than VIMCO.",
-     .parts = PARTS{{"final_kl", "ww", "vimco", RWS_BELOW(0)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"final_kl", "ww", "vimco", RWS_BELOW(0)}, {0}}, .varies = true},
     {"A4b",
      "At every K, the final KL(q || p) of WW varies less over seeds than that of VIMCO (distance from the median).",
-     .parts = PARTS{{"final_kl", "ww", "vimco", .moment = RWS_FROM_MEDIAN, RWS_BELOW(0)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"final_kl", "ww", "vimco", .moment = RWS_FROM_MEDIAN, RWS_BELOW(0)}, {0}},
+     .varies = true},
     {"A5a", "KL(q || p) grows for VIMCO from K = 10 to 20.",
-     .parts = PARTS{{"final_kl", "vimco", .K = 20, .K_right = 10, RWS_ABOVE(0)}, {0}}, .varies = true},
-    {"A5b", "KL(q || p) falls for WW with K.", .parts = PARTS{{"final_kl", "ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
+     .statements = STATEMENTS{{"final_kl", "vimco", .K = 20, .K_right = 10, RWS_ABOVE(0)}, {0}}, .varies = true},
+    {"A5b", "KL(q || p) falls for WW with K.",
+     .statements = STATEMENTS{{"final_kl", "ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
     {0},
 };
 

@@ -13,7 +13,7 @@
 #define FILLED 0.9       /* share of the hours that is planned: runs at the same time slow each other down */
 #define LEAST_SHARE 1e-3 /* of the iterations */
 
-enum { DECIDING = RWS_LEAST_SEEDS, MOST_WORDS = 256, LEAST_FINAL = 100, LINE = 4096, MOST_SEEDS = 1000 };
+enum { DECIDING = RWS_MIN_SEEDS, MAX_WORDS = 256, MIN_FINAL = 100, LINE = 4096, MAX_SEEDS = 1000 };
 
 static rws_status no_memory(rws_error *err)
 {
@@ -39,7 +39,7 @@ static uint64_t scaled(uint64_t n, double share)
 static int split(char *line, char **words)
 {
     int n = 0;
-    for (char *word = strtok(line, " \t\n"); word && n < MOST_WORDS; word = strtok(NULL, " \t\n")) words[n++] = word;
+    for (char *word = strtok(line, " \t\n"); word && n < MAX_WORDS; word = strtok(NULL, " \t\n")) words[n++] = word;
     return n;
 }
 
@@ -50,7 +50,7 @@ static int put_seeds(FILE *out, char **words, int n, int most)
     for (int i = 0; i < n; i++) {
         const char    *dash = strchr(words[i], '-');
         const uint64_t first = strtoull(words[i], NULL, 10), last = dash ? strtoull(dash + 1, NULL, 10) : first;
-        for (uint64_t seed = first; seed <= last && count < MOST_SEEDS; seed++)
+        for (uint64_t seed = first; seed <= last && count < MAX_SEEDS; seed++)
             if (++count <= most) fprintf(out, " %" PRIu64, seed);
     }
     return count;
@@ -80,7 +80,7 @@ static void put_rate(FILE *out, const char *text, double share)
 /* Writes a line of a sweep file, made smaller; *empty becomes true if it names particles and all are left out. */
 static void put_line(FILE *out, const char *text, size_t length, const rws_plan *p, bool rate_stays, bool *empty)
 {
-    char line[LINE], *words[MOST_WORDS];
+    char line[LINE], *words[MAX_WORDS];
     snprintf(line, sizeof line, "%.*s", (int)length, text);
     const int n = split(line, words);
     if (n == 0) return;
@@ -99,7 +99,7 @@ static void put_line(FILE *out, const char *text, size_t length, const rws_plan 
         put_rate(out, words[1], p->share);
     } else if (n > 2 && strcmp(key, "final") == 0) {
         const uint64_t data = strtoull(words[2], NULL, 10), fewer = scaled(data, fmin(1, p->share));
-        fprintf(out, " %s %" PRIu64, words[1], fewer > LEAST_FINAL || fewer == data ? fewer : LEAST_FINAL);
+        fprintf(out, " %s %" PRIu64, words[1], fewer > MIN_FINAL || fewer == data ? fewer : MIN_FINAL);
     } else {
         for (int i = 1; i < n; i++) fprintf(out, " %s", words[i]);
     }

@@ -60,7 +60,7 @@ static int place_of(const rws_seed_values *s, int seed)
 
 static double median_of(const double *values, int n)
 {
-    double sorted[RWS_MOST_SEEDS];
+    double sorted[RWS_MAX_SEEDS];
     memcpy(sorted, values, (size_t)n * sizeof *sorted);
     return rws_quartiles_of(sorted, n).median;
 }
@@ -70,14 +70,14 @@ rws_seed_values rws__seed_values_of(const rws_query *q, rws_quantity a)
     const rws_query_own other[] = {{a.method, a.key, a.value}, {0}};
     rws_query           own = *q;
     if (a.key) own.own = other;
-    int                n, runs_of[RWS_MOST_SEEDS] = {0};
+    int                n, runs_of[RWS_MAX_SEEDS] = {0};
     const rws_result **runs = rws__query_runs(&own, a.method, a.K == RWS_MEAN_K ? 0 : a.K, &n);
     rws_seed_values    s = {0};
     for (int i = 0; i < n; i++) {
         const char  *seed = rws_result_get(runs[i], "seed");
         const double value = value_of(runs[i], a);
-        const int    at = seed ? place_of(&s, atoi(seed)) : RWS_MOST_SEEDS;
-        if (at == RWS_MOST_SEEDS || isnan(value)) continue;
+        const int    at = seed ? place_of(&s, atoi(seed)) : RWS_MAX_SEEDS;
+        if (at == RWS_MAX_SEEDS || isnan(value)) continue;
         if (at == s.n) s.seed[s.n++] = atoi(seed);
         s.value[at] += (value - s.value[at]) / ++runs_of[at];
     }
@@ -139,7 +139,7 @@ static double chance_above(summary s, double bound)
 
 static rws_comparison *next_item(rws_evidence *e, int seeds)
 {
-    rws_comparison *item = &e->items[e->n < RWS_MOST_ITEMS ? e->n++ : RWS_MOST_ITEMS - 1];
+    rws_comparison *item = &e->items[e->n < RWS_MAX_ITEMS ? e->n++ : RWS_MAX_ITEMS - 1];
     *item = (rws_comparison){.inside = NAN, .outside = NAN, .seeds = seeds, .group = e->n_groups};
     return item;
 }
@@ -147,7 +147,7 @@ static rws_comparison *next_item(rws_evidence *e, int seeds)
 static rws_comparison *add_mean(rws_evidence *e, summary s, double low, double high)
 {
     rws_comparison *item = next_item(e, s.n);
-    if (s.n < RWS_LEAST_SEEDS) return item;
+    if (s.n < RWS_MIN_SEEDS) return item;
     const double above_low = chance_above(s, low), above_high = chance_above(s, high);
     item->inside = fmax(above_low, 1 - above_high);
     item->outside = fmin(1 - above_low, above_high);
@@ -188,7 +188,7 @@ void rws__evidence_most(rws_evidence *e, int fit, int n, const char *format, ...
     e->n_groups++;
 }
 
-/* ---- parts */
+/* ---- statements */
 
 /* Copies the word at *list and moves behind it; false at the end. */
 static bool next_word(const char **list, char *word)
@@ -200,7 +200,7 @@ static bool next_word(const char **list, char *word)
     return n > 0;
 }
 
-static bool is_ratio(const rws_part *p, const char *metric)
+static bool is_ratio(const rws_statement *p, const char *metric)
 {
     if (p->moment == RWS_WOBBLE) return true;
     return p->moment != RWS_FROM_MEDIAN && strcmp(metric, "truncated") != 0 && !strstr(metric, "log_evidence") &&
@@ -230,26 +230,26 @@ static void put_region(char *text, size_t size, double low, double high)
 }
 
 /* Appends the mean of the comparison, its interval and what the claim says of it. */
-static void put_result(rws_comparison *item, const rws_part *p, summary s, const char *what, bool ratio)
+static void put_result(rws_comparison *item, const rws_statement *p, summary s, const char *what, bool ratio)
 {
-    const size_t n = strlen(item->text), room = sizeof item->text - n;
+    const size_t n = strlen(item->text), capacity = sizeof item->text - n;
     char         region[48];
     put_region(region, sizeof region, p->low, p->high);
     if (s.n == 0) {
-        snprintf(item->text + n, room, "; no seed has all runs of it, claimed %s", region);
+        snprintf(item->text + n, capacity, "; no seed has all runs of it, claimed %s", region);
         return;
     }
-    if (s.n < RWS_LEAST_SEEDS) {
-        snprintf(item->text + n, room, "; %s %.3g, claimed %s (%d %s)", what, unscaled(s.mean, ratio), region, s.n,
+    if (s.n < RWS_MIN_SEEDS) {
+        snprintf(item->text + n, capacity, "; %s %.3g, claimed %s (%d %s)", what, unscaled(s.mean, ratio), region, s.n,
                  s.n == 1 ? "seed" : "seeds");
         return;
     }
     const double half = s.error * rws__student_quantile(1 - RWS_LEVEL, s.n - 1);
-    snprintf(item->text + n, room, "; %s %.3g (%.3g to %.3g), claimed %s, p = %.2g", what, unscaled(s.mean, ratio),
+    snprintf(item->text + n, capacity, "; %s %.3g (%.3g to %.3g), claimed %s, p = %.2g", what, unscaled(s.mean, ratio),
              unscaled(s.mean - half, ratio), unscaled(s.mean + half, ratio), region, fmin(item->inside, item->outside));
 }
 
-static double bound(const rws_part *p, double x, bool ratio)
+static double bound(const rws_statement *p, double x, bool ratio)
 {
     return isinf(x) || p->K == RWS_OVER_K ? x : scaled(x, ratio);
 }
@@ -264,11 +264,11 @@ static int put_head(char *text, size_t size, const char *metric, int K)
 }
 
 /* Compares two quantities on the seeds that both have; b.method NULL: a with the constant. */
-static void compare(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a, rws_quantity b)
+static void compare(rws_evidence *e, const rws_query *q, const rws_statement *p, rws_quantity a, rws_quantity b)
 {
     const bool            ratio = is_ratio(p, a.metric);
     const rws_seed_values x = rws__seed_values_of(q, a), y = b.method ? rws__seed_values_of(q, b) : x;
-    double                d[RWS_MOST_SEEDS], left[RWS_MOST_SEEDS], right[RWS_MOST_SEEDS];
+    double                d[RWS_MAX_SEEDS], left[RWS_MAX_SEEDS], right[RWS_MAX_SEEDS];
     int                   n = 0;
     if (x.n == 0 && y.n == 0) return; /* an experiment may have fewer numbers of particles */
     for (int i = 0; i < x.n; i++) {
@@ -294,12 +294,12 @@ static void compare(rws_evidence *e, const rws_query *q, const rws_part *p, rws_
 }
 
 /* The slope over log K of each seed that has all K. */
-static void compare_slope(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a)
+static void compare_slope(rws_evidence *e, const rws_query *q, const rws_statement *p, rws_quantity a)
 {
     const rws_particles K = rws__query_particles(q);
     const bool          ratio = is_ratio(p, a.metric);
-    double              slopes[RWS_MOST_SEEDS] = {0}, middle = 0, width = 0;
-    int                 seen[RWS_MOST_SEEDS] = {0}, n = 0;
+    double              slopes[RWS_MAX_SEEDS] = {0}, middle = 0, width = 0;
+    int                 seen[RWS_MAX_SEEDS] = {0}, n = 0;
     rws_seed_values     first = {0};
     for (int k = 0; k < K.n; k++) middle += log(K.K[k]) / K.n;
     for (int k = 0; k < K.n; k++) width += pow(log(K.K[k]) - middle, 2);
@@ -329,7 +329,7 @@ static void compare_slope(rws_evidence *e, const rws_query *q, const rws_part *p
 }
 
 /* Compares the quantity with all that the part names on its right. */
-static void compare_right(rws_evidence *e, const rws_query *q, const rws_part *p, rws_quantity a)
+static void compare_right(rws_evidence *e, const rws_query *q, const rws_statement *p, rws_quantity a)
 {
     const char *methods = p->right ? p->right : a.method;
     char        method[NAME], value[NAME];
@@ -345,7 +345,7 @@ static void compare_right(rws_evidence *e, const rws_query *q, const rws_part *p
     }
 }
 
-static void compare_left(rws_evidence *e, const rws_query *q, const rws_part *p, const char *metric, int K)
+static void compare_left(rws_evidence *e, const rws_query *q, const rws_statement *p, const char *metric, int K)
 {
     const char *methods = p->left;
     char        method[NAME], value[NAME];
@@ -361,10 +361,10 @@ static void compare_left(rws_evidence *e, const rws_query *q, const rws_part *p,
     e->n_groups++;
 }
 
-void rws__evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts)
+void rws__evidence_compare(rws_evidence *e, const rws_query *q, const rws_statement *statements)
 {
     const rws_particles all = rws__query_particles(q);
-    for (const rws_part *p = parts; p->metrics; p++) {
+    for (const rws_statement *p = statements; p->metrics; p++) {
         const char *metrics = p->metrics;
         char        metric[NAME];
         while (next_word(&metrics, metric)) {

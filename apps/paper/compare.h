@@ -1,6 +1,6 @@
 /* compare.h - the one rule by which claims are decided.
  *
- * A claim has parts. A part compares two numbers that each seed gives: by their ratio where the metric is positive (errors, spreads,
+ * A claim has statements. A statement compares two numbers that each seed gives: by their ratio where the metric is positive (errors, spreads,
  * signal-to-noise ratios), by their difference where it is in nats or a share. The paired differences of the seeds, on a
  * logarithmic scale for ratios, have a mean with a Student interval, and the claim names the region in which this mean should
  * lie. With m comparisons in all, a claim holds if each is shown to lie inside of its region at RWS_LEVEL; it does not hold if one is
@@ -17,7 +17,7 @@
 #include <math.h>
 
 #define RWS_LEVEL 0.05
-enum { RWS_LEAST_SEEDS = 3, RWS_MOST_SEEDS = 20 };
+enum { RWS_MIN_SEEDS = 3, RWS_MAX_SEEDS = 20 };
 
 /* The number that is taken from a run: the mean of its last ten values, the last, the first, the one after a tenth or a third of
  * training, the standard deviation of the second half about its straight line; or how far the mean of the last ten is from the median
@@ -53,7 +53,7 @@ typedef struct {
     rws_moment  moment;
     const char *key, *left_values, *right_values; /* a setting of which each value is compared; or NULL */
     double      constant;
-} rws_part;
+} rws_statement;
 
 #define RWS_BELOW(x) .low = -INFINITY, .high = (x)
 #define RWS_ABOVE(x) .low = (x), .high = INFINITY
@@ -65,14 +65,14 @@ typedef struct {
     int    seeds, group;    /* of a group, the comparison that speaks least for the claim is told */
 } rws_comparison;
 
-enum { RWS_MOST_ITEMS = 128 };
+enum { RWS_MAX_ITEMS = 128 };
 typedef struct {
     int            n, n_groups;
-    rws_comparison items[RWS_MOST_ITEMS];
+    rws_comparison items[RWS_MAX_ITEMS];
 } rws_evidence;
 
-/* Adds the comparisons of parts, which end with metrics NULL. */
-void rws__evidence_compare(rws_evidence *e, const rws_query *q, const rws_part *parts);
+/* Adds the comparisons of statements, which end with metrics NULL. */
+void rws__evidence_compare(rws_evidence *e, const rws_query *q, const rws_statement *statements);
 
 /* Adds a comparison: whether the mean of n numbers lies between low and high. */
 void rws__evidence_add(rws_evidence *e, const double *numbers, int n, double low, double high, const char *format, ...)
@@ -87,8 +87,8 @@ rws_finding rws__evidence_judge(const rws_evidence *e);
 /* A number for each seed, in ascending order of seeds; none that is NaN. */
 typedef struct {
     int    n;
-    int    seed[RWS_MOST_SEEDS];
-    double value[RWS_MOST_SEEDS];
+    int    seed[RWS_MAX_SEEDS];
+    double value[RWS_MAX_SEEDS];
 } rws_seed_values;
 
 rws_seed_values rws__seed_values_of(const rws_query *q, rws_quantity a);

@@ -141,7 +141,7 @@ static void put_number(FILE *out, const rws_result *r, const char *metric)
 
 /* ---- learned numbers beside the truth, where data are simulated */
 
-enum { MOST_HIDDEN = 4 };
+enum { MAX_HIDDEN = 4 };
 
 /* The row and the column of a number, by its label: "theta.next[0][1]". -1: it has none. */
 static void place_of(const char *label, int *row, int *column)
@@ -185,7 +185,7 @@ static void nearest_order(const rws_shot *learned, const rws_shot *truth, int hi
     int    n = 1;
     for (int i = 0; i < hidden; i++) best[i] = i, n *= i + 1;
     for (int code = 0; code < n && hidden; code++) {
-        int    order[MOST_HIDDEN], left[MOST_HIDDEN];
+        int    order[MAX_HIDDEN], left[MAX_HIDDEN];
         double away = 0;
         for (int i = 0; i < hidden; i++) left[i] = i;
         for (int i = 0, rest = code; i < hidden; rest /= hidden - i, i++) {
@@ -202,7 +202,7 @@ static void nearest_order(const rws_shot *learned, const rws_shot *truth, int hi
 
 static void put_numbers(FILE *out, const char *model, int hidden, const rws_shot *learned, const rws_shot *truth)
 {
-    int order[MOST_HIDDEN];
+    int order[MAX_HIDDEN];
     nearest_order(learned, truth, hidden, order);
     for (int i = 0, n; i < learned->n; i += n) {
         const char *end = strrchr(learned->labels[i], '[');

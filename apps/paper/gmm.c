@@ -166,9 +166,9 @@ static void g6(const rws_query *q, rws_evidence *e)
 {
     for (int k = 0; k < GMM_K; k++) {
         const int K = rws_gmm_particles[k];
-        double    rho[RWS_MOST_SEEDS], mean = 0;
+        double    rho[RWS_MAX_SEEDS], mean = 0;
         int       n = 0;
-        for (int seed = 1; seed <= RWS_MOST_SEEDS; seed++) {
+        for (int seed = 1; seed <= RWS_MAX_SEEDS; seed++) {
             double p[GMM_METHODS], v[GMM_METHODS];
             for (int m = 0; m < GMM_METHODS; m++) {
                 p[m] = value_of_seed(q, m, K, "p_error", seed);
@@ -259,35 +259,36 @@ static void g8(const rws_query *q, rws_evidence *e)
 }
 
 #define BOTH "p_error q_error"
-#define PARTS (const rws_part[])
+#define STATEMENTS (const rws_statement[])
 
 const rws_claim rws_gmm_claims[] = {
     {"G1", "With K = 2, δ-WW has the lowest p error and the lowest q error of all methods.", .varies = true,
-     .parts = PARTS{{BOTH, "dww", "concrete relax reinforce vimco ws ww", 2, RWS_BELOW(1)}, {0}}},
+     .statements = STATEMENTS{{BOTH, "dww", "concrete relax reinforce vimco ws ww", 2, RWS_BELOW(1)}, {0}}},
     {"G2a", "With K = 20, WW and δ-WW have lower p and q errors than any other method.", .varies = true,
-     .parts = PARTS{{BOTH, "ww dww", "concrete relax reinforce vimco ws", 20, RWS_BELOW(1)}, {0}}},
+     .statements = STATEMENTS{{BOTH, "ww dww", "concrete relax reinforce vimco ws", 20, RWS_BELOW(1)}, {0}}},
     {"G2b", "With K = 20, δ-WW performs similarly to WW (within a factor of 2).",
-     .parts = PARTS{{BOTH, "dww", "ww", 20, .low = 0.5, .high = 2}, {0}}},
+     .statements = STATEMENTS{{BOTH, "dww", "ww", 20, .low = 0.5, .high = 2}, {0}}},
     {"G2c", "With K = 20, WW learns the best model fastest: its p error is lowest also after a third of training.",
      .varies = true,
-     .parts =
-         PARTS{{"p_error", "ww", "concrete relax reinforce vimco ws", 20, .moment = RWS_AT_THIRD, RWS_BELOW(1)}, {0}}},
+     .statements =
+         STATEMENTS{{"p_error", "ww", "concrete relax reinforce vimco ws", 20, .moment = RWS_AT_THIRD, RWS_BELOW(1)},
+                    {0}}},
     {"G3", "WS has the highest p error of all methods for every K (Concrete, which fails, aside).", .varies = true,
-     .parts = PARTS{{"p_error", "relax reinforce vimco ww dww", "ws", RWS_BELOW(1)}, {0}}},
+     .statements = STATEMENTS{{"p_error", "relax reinforce vimco ww dww", "ws", RWS_BELOW(1)}, {0}}},
     {"G4a", "More particles lead to better guides for WS and WW: q errors fall with K.",
-     .parts = PARTS{{"q_error", "ws ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
+     .statements = STATEMENTS{{"q_error", "ws ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
     {"G4b", "Learning of the model improves with K for WS and WW: p errors fall with K.",
-     .parts = PARTS{{"p_error", "ws ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
+     .statements = STATEMENTS{{"p_error", "ws ww", .K = RWS_OVER_K, RWS_BELOW(0)}, {0}}},
     {"G5a",
      "More particles do not lead to better guides for REINFORCE, RELAX and Concrete: from K = 2 to 20 q errors fall "
      "by less than 5 %.",
-     .parts = PARTS{{"q_error", "reinforce relax concrete", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
+     .statements = STATEMENTS{{"q_error", "reinforce relax concrete", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
     {"G5b", "More particles do not lead to a better guide for VIMCO: its q error falls by less than 5 %.",
-     .varies = true, .parts = PARTS{{"q_error", "vimco", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
+     .varies = true, .statements = STATEMENTS{{"q_error", "vimco", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
     {"G5c", "Learning of the model worsens with K for REINFORCE, RELAX and Concrete: p errors rise from K = 2 to 20.",
-     .parts = PARTS{{"p_error", "reinforce relax concrete", .K = 20, .K_right = 2, RWS_ABOVE(1)}, {0}}},
+     .statements = STATEMENTS{{"p_error", "reinforce relax concrete", .K = 20, .K_right = 2, RWS_ABOVE(1)}, {0}}},
     {"G5d", "Learning of the model does not worsen with K for VIMCO: its p error falls from K = 2 to 20.",
-     .varies = true, .parts = PARTS{{"p_error", "vimco", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
+     .varies = true, .statements = STATEMENTS{{"p_error", "vimco", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
     {"G6", "p errors and q errors put the methods into the same order.", .check = g6, .varies = true},
     {"G7a", "With K = 2, WS prunes branches: p(z) > 0.001 for z = 0…9 only.", .check = g7_ws},
     {"G7b", "With K = 2, WW prunes branches: p(z) > 0.001 for z = 0…14 only.", .check = g7_ww},
@@ -296,25 +297,26 @@ const rws_claim rws_gmm_claims[] = {
     {"G7d", "With K = 2, δ-WW prunes no branch.", .check = g7_dww},
     {"G7e", "With K = 2, the model of WS peaks at z = 9.", .check = g7_ws_mode},
     {"G7f", "Concrete fails: at every K its q error stays above half that of a uniform guide.",
-     .parts = PARTS{{"q_error", "concrete", .constant = UNIFORM, RWS_ABOVE(0.5)}, {0}}},
+     .statements = STATEMENTS{{"q_error", "concrete", .constant = UNIFORM, RWS_ABOVE(0.5)}, {0}}},
     {"G8a", "With K = 20, WS prunes branches; WW and δ-WW do not.", .check = g8},
     {"G8b", "With K = 20, REINFORCE, RELAX and VIMCO learn a worse model than WW.", .varies = true,
-     .parts = PARTS{{"p_error", "reinforce", "ww", 20, RWS_ABOVE(1)},
-                    {"p_error", "relax", "ww", 20, RWS_ABOVE(1)},
-                    {"p_error", "vimco", "ww", 20, RWS_ABOVE(1)},
-                    {0}}},
+     .statements = STATEMENTS{{"p_error", "reinforce", "ww", 20, RWS_ABOVE(1)},
+                              {"p_error", "relax", "ww", 20, RWS_ABOVE(1)},
+                              {"p_error", "vimco", "ww", 20, RWS_ABOVE(1)},
+                              {0}}},
     {"G9a", "The gradient estimators of WS and WW spread less than those of REINFORCE and RELAX.",
-     .parts = PARTS{{"grad_std", "ws ww", "reinforce relax", RWS_BELOW(1)}, {0}}},
+     .statements = STATEMENTS{{"grad_std", "ws ww", "reinforce relax", RWS_BELOW(1)}, {0}}},
     {"G9b", "The gradient estimator of Concrete spreads little to begin with: less than that of REINFORCE.",
-     .parts = PARTS{{"grad_std", "concrete", "reinforce", .moment = RWS_AT_START, RWS_BELOW(1)}, {0}}},
+     .statements = STATEMENTS{{"grad_std", "concrete", "reinforce", .moment = RWS_AT_START, RWS_BELOW(1)}, {0}}},
     {"G9c", "VIMCO is the exception among IWAE methods: its gradient estimator spreads no more than that of WW.",
-     .varies = true, .parts = PARTS{{"grad_std", "vimco", "ww", RWS_BELOW(1)}, {0}}},
+     .varies = true, .statements = STATEMENTS{{"grad_std", "vimco", "ww", RWS_BELOW(1)}, {0}}},
     {"G11", "δ-WW is robust to the choice of δ: with δ from 0.05 to 0.4 its errors are below half of those of WW.",
-     .parts = PARTS{{BOTH, "dww", "ww", 2, .key = "delta", .left_values = "0.05 0.1 0.2 0.4", RWS_BELOW(0.5)}, {0}}},
+     .statements =
+         STATEMENTS{{BOTH, "dww", "ww", 2, .key = "delta", .left_values = "0.05 0.1 0.2 0.4", RWS_BELOW(0.5)}, {0}}},
     {"G16",
      "The family of guides can capture the true posterior: the q error of δ-WW with K = 20 is below a tenth of a "
      "uniform guide's.",
-     .parts = PARTS{{"q_error", "dww", .K = 20, .constant = UNIFORM, RWS_BELOW(0.1)}, {0}}},
+     .statements = STATEMENTS{{"q_error", "dww", .K = 20, .constant = UNIFORM, RWS_BELOW(0.1)}, {0}}},
     {0},
 };
 

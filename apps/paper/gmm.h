@@ -1,4 +1,4 @@
-/* gmm.h - parts that the experiments with the Gaussian mixture share. */
+/* gmm.h - tools that the experiments with the Gaussian mixture share. */
 #ifndef RWS_PAPER_GMM_H
 #define RWS_PAPER_GMM_H
 

@@ -25,17 +25,18 @@ const rws_paper_figure rws_gmm_near_figures[] = {
 /* ---- claims: lower is better */
 
 #define OTHERS "concrete relax reinforce vimco ww dww"
-#define PARTS (const rws_part[])
+#define STATEMENTS (const rws_statement[])
 
 const rws_claim rws_gmm_near_claims[] = {
     {"G10a", "From the near start WS outperforms all other methods in learning the model: lowest p error at every K.",
-     .parts = PARTS{{"p_error", "ws", OTHERS, RWS_BELOW(1)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"p_error", "ws", OTHERS, RWS_BELOW(1)}, {0}}, .varies = true},
     {"G10d", "From the near start WS outperforms all other methods in learning the guide: lowest q error at every K.",
-     .parts = PARTS{{"q_error", "ws", OTHERS, RWS_BELOW(1)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"q_error", "ws", OTHERS, RWS_BELOW(1)}, {0}}, .varies = true},
     {"G10b", "From the near start VIMCO has the gradient estimator that spreads least.",
-     .parts = PARTS{{"grad_std", "vimco", "concrete relax reinforce ws ww dww", RWS_BELOW(1)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"grad_std", "vimco", "concrete relax reinforce ws ww dww", RWS_BELOW(1)}, {0}},
+     .varies = true},
     {"G10c", "From the near start the guide of VIMCO worsens with K: its q error rises from K = 2 to 20.",
-     .parts = PARTS{{"q_error", "vimco", .K = 20, .K_right = 2, RWS_ABOVE(1)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"q_error", "vimco", .K = 20, .K_right = 2, RWS_ABOVE(1)}, {0}}, .varies = true},
     {0},
 };
 

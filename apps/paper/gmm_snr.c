@@ -31,7 +31,7 @@ static const rws_paper_figure figures[] = {
 
 /* The power of K at the start and at the trained state. */
 #define POWERS(metric, methods, ...)                                                \
-    (const rws_part[])                                                              \
+    (const rws_statement[])                                                         \
     {                                                                               \
         {metric, methods, .K = RWS_OVER_K, .moment = RWS_AT_START, __VA_ARGS__},    \
             {metric, methods, .K = RWS_OVER_K, .moment = RWS_AT_LAST, __VA_ARGS__}, \
@@ -42,13 +42,13 @@ static const rws_paper_figure figures[] = {
 
 static const rws_claim claims[] = {
     {"N1", "The signal-to-noise ratio of φ's gradient falls with K for REINFORCE, RELAX and VIMCO (like K^-0.5).",
-     .parts = POWERS("snr_phi", "reinforce relax vimco", RWS_BELOW(0))},
+     .statements = POWERS("snr_phi", "reinforce relax vimco", RWS_BELOW(0))},
     {"N2", "The signal-to-noise ratio of θ's gradient, one estimator for all methods, rises with K (like K^0.5).",
-     .parts = POWERS("snr_theta", "ww", RWS_ABOVE(0))},
+     .statements = POWERS("snr_theta", "ww", RWS_ABOVE(0))},
     {"N3", "More particles lower the noise of φ's gradient for WS and WW: its signal-to-noise ratio rises.",
-     .parts = POWERS("snr_phi", "ws ww", RWS_ABOVE(0))},
+     .statements = POWERS("snr_phi", "ws ww", RWS_ABOVE(0))},
     {"N4", "The estimators of φ's gradient of WS and WW spread less with more particles (like K^-0.5).",
-     .parts = POWERS("grad_std", "ws ww", RWS_BELOW(0))},
+     .statements = POWERS("grad_std", "ws ww", RWS_BELOW(0))},
     {0},
 };
 

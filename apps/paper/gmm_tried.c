@@ -40,25 +40,25 @@ static const rws_paper_figure figures[] = {
 /* ---- claims: lower is better */
 
 #define BOTH "p_error q_error"
-#define PARTS (const rws_part[])
+#define STATEMENTS (const rws_statement[])
 
 static const rws_claim claims[] = {
     {"G12",
      "The relaxations of DVAE (exponential, power; the gradient of spikes is biased) perform worse than any of the "
      "alternatives (the paper: considerably).",
-     .parts = PARTS{{BOTH, "dvae", "concrete relax reinforce vimco ws ww rebar muprop wws", 5, RWS_ABOVE(1),
-                     .key = "smoothing", .left_values = "exponential power"},
-                    {0}}},
+     .statements = STATEMENTS{{BOTH, "dvae", "concrete relax reinforce vimco ws ww rebar muprop wws", 5, RWS_ABOVE(1),
+                               .key = "smoothing", .left_values = "exponential power"},
+                              {0}}},
     {"G13", "Of RELAX's control variates, the network alone leads to the best training.",
-     .parts = PARTS{{BOTH, "relax", "relax", 5, RWS_BELOW(1), .key = "relax_control", .left_values = "net",
-                     .right_values = "rebar sum"},
-                    {0}}},
+     .statements = STATEMENTS{{BOTH, "relax", "relax", 5, RWS_BELOW(1), .key = "relax_control", .left_values = "net",
+                               .right_values = "rebar sum"},
+                              {0}}},
     {"G14", "Concrete is best with the terminal temperature 0.5: lower ones do not train, higher ones are worse.",
-     .parts = PARTS{{BOTH, "concrete", "concrete", 5, RWS_BELOW(1), .key = "tau_end", .left_values = "0.5",
-                     .right_values = "0.1 1 2"},
-                    {0}}},
+     .statements = STATEMENTS{{BOTH, "concrete", "concrete", 5, RWS_BELOW(1), .key = "tau_end", .left_values = "0.5",
+                               .right_values = "0.1 1 2"},
+                              {0}}},
     {"G15", "Wake-wake-sleep yields only minor improvements over WW, the better of WW and WS (less than a fifth).",
-     .parts = PARTS{{BOTH, "wws", "ww", 5, RWS_ABOVE(0.8)}, {0}}},
+     .statements = STATEMENTS{{BOTH, "wws", "ww", 5, RWS_ABOVE(0.8)}, {0}}},
     {0},
 };
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LABEL = 48, MOST_METHODS = 12, MOST_ROWS = 4, MOST_CURVES = MOST_METHODS * RWS_MOST_K };
+enum { LABEL = 48, MAX_METHODS = 12, MAX_ROWS = 4, MAX_CURVES = MAX_METHODS * RWS_MAX_K };
 
 static rws_status no_memory(rws_error *err)
 {
@@ -19,7 +19,7 @@ static int count(const char *const *list)
 {
     int n = 0;
     while (list[n]) n++;
-    RWS_CHECK(n <= MOST_METHODS);
+    RWS_CHECK(n <= MAX_METHODS);
     return n;
 }
 
@@ -59,7 +59,7 @@ rws_status rws__panels_grid(const rws_query *q, const char *title, const char *c
 {
     const rws_particles particles = rws__query_particles(q);
     const int           n_methods = count(methods);
-    RWS_CHECK(n_rows <= MOST_ROWS);
+    RWS_CHECK(n_rows <= MAX_ROWS);
     const int columns =
         particles.n ? particles.n : 1; /* without runs there is one empty panel, with a text that says so */
     rws_gathered *gathered = calloc((size_t)(n_rows * columns * n_methods), sizeof *gathered);
@@ -69,9 +69,9 @@ rws_status rws__panels_grid(const rws_query *q, const char *title, const char *c
         return no_memory(err);
     }
     rws_status status = RWS_OK;
-    rws_panel  panels[MOST_ROWS * RWS_MOST_K] = {0};
-    rws_axis   x[RWS_MOST_K], y[MOST_ROWS];
-    char       titles[RWS_MOST_K][24], labels[MOST_METHODS][LABEL];
+    rws_panel  panels[MAX_ROWS * RWS_MAX_K] = {0};
+    rws_axis   x[RWS_MAX_K], y[MAX_ROWS];
+    char       titles[RWS_MAX_K][24], labels[MAX_METHODS][LABEL];
     for (int c = 0; c < columns; c++) {
         snprintf(titles[c], sizeof titles[c], "K = %d", particles.K[c]);
         x[c] = (rws_axis){.label = "iteration"};
@@ -106,9 +106,9 @@ rws_status rws__panels_grid(const rws_query *q, const char *title, const char *c
 /* The curves of a panel, with the numbers and names that they borrow. */
 typedef struct {
     int          n;
-    rws_curve    curves[MOST_CURVES];
-    rws_gathered gathered[MOST_CURVES];
-    char         names[MOST_CURVES][48];
+    rws_curve    curves[MAX_CURVES];
+    rws_gathered gathered[MAX_CURVES];
+    char         names[MAX_CURVES][48];
 } bundle;
 
 /* Leaves out the first tenth of training, in which the evidence rises so far that the rest would look flat. */
@@ -179,7 +179,7 @@ rws_status rws__panels_three(const rws_query *q, const char *title, const char *
         if (status == RWS_OK) status = over_particles(q, methods[m], "final_log_evidence", &three[1], err);
         if (status == RWS_OK) status = over_particles(q, methods[m], "final_kl", &three[2], err);
     }
-    double ticks[RWS_MOST_K];
+    double ticks[RWS_MAX_K];
     for (int k = 0; k < p.n; k++) ticks[k] = p.K[k];
     const rws_axis  particles = {.label = "particles K", .scale = RWS_AXIS_LOG, .ticks = ticks, .n_ticks = p.n};
     const rws_panel panels[] = {{"training", three[0].curves, three[0].n},
@@ -200,7 +200,7 @@ rws_status rws__panels_over_particles(const rws_query *q, const char *title, con
     bundle             *bundles = calloc((size_t)n, sizeof *bundles);
     RWS_CHECK(n <= RWS_PANELS);
     if (!bundles) return no_memory(err);
-    double    ticks[RWS_MOST_K];
+    double    ticks[RWS_MAX_K];
     rws_panel panels[RWS_PANELS] = {0};
     rws_axis  x[RWS_PANELS], y[RWS_PANELS];
     for (int k = 0; k < p.n; k++) ticks[k] = p.K[k];

@@ -38,7 +38,7 @@ static void check(const rws_experiment *e, const rws_claim *c, const rws_query *
 {
     rws_evidence   evidence = {.n = 0};
     const uint64_t done = rws__query_iterations(q);
-    if (c->parts) rws__evidence_compare(&evidence, q, c->parts);
+    if (c->statements) rws__evidence_compare(&evidence, q, c->statements);
     if (c->check) c->check(q, &evidence);
     *f = rws__evidence_judge(&evidence);
     if (2 * done < e->iterations && f->verdict != RWS_UNKNOWN) {
@@ -47,12 +47,12 @@ static void check(const rws_experiment *e, const rws_claim *c, const rws_query *
     }
 }
 
-int rws__paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room)
+int rws__paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int capacity)
 {
     int  n = 0;
     bool starved = false;
     for (const rws_claim *c = e->claims; c->name; c++) {
-        for (const rws_variant *v = e->variants; v->own && n < room; v++) {
+        for (const rws_variant *v = e->variants; v->own && n < capacity; v++) {
             if (v->name && (!c->varies || !has_runs(e, r, v))) continue;
             rws_query    q = query_of(e, r, v);
             rws_checked *checked = &out[n++];

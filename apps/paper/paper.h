@@ -19,9 +19,9 @@ typedef struct {
 } rws_paper_figure;
 
 typedef struct {
-    const char     *name;                               /* "G1" */
-    const char     *text;                               /* the paper's statement */
-    const rws_part *parts;                              /* comparisons, the end has metrics NULL; or NULL */
+    const char          *name;                          /* "G1" */
+    const char          *text;                          /* the paper's statement */
+    const rws_statement *statements;                    /* comparisons, the end has metrics NULL; or NULL */
     void (*check)(const rws_query *q, rws_evidence *e); /* other comparisons; or NULL */
     bool varies; /* the claim is about a method that has variants in the experiment */
 } rws_claim;
@@ -86,9 +86,9 @@ typedef struct {
     rws_finding           finding;
 } rws_checked;
 
-/* Checks the experiment's claims in all variants that have runs. Writes at most `room` of them; returns their
+/* Checks the experiment's claims in all variants that have runs. Writes at most `capacity` of them; returns their
  * number, or -1 without memory. */
-int rws__paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room);
+int rws__paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int capacity);
 
 /* Draws the experiment's figures into the folder, each as PNG, SVG and PDF. */
 rws_status rws__paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
@@ -102,8 +102,8 @@ rws_status rws__paper_table(const rws_experiment *e, const rws_results *r, char 
 
 /* The whole report as Markdown: what ran, the verdicts, each figure with the answer to its caption, the claims. `plan` is the
  * text of a budget (budget.h), or NULL. */
-char *rws__paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
-                        const char *plan);
+char *rws__paper_document(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
+                          const char *plan);
 
 /* One line for each finished run, as CSV: what it is, and the mean of the last ten values of each metric. */
 char *rws__paper_csv(const rws_experiment *e, const rws_results *r);

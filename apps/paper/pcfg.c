@@ -19,7 +19,7 @@
 
 static const char *const methods[] = {"reinforce", "vimco", "ws", "ww", NULL};
 
-enum { N_TREES = 5, MOST_RULES = 64 };
+enum { N_TREES = 5, MAX_RULES = 64 };
 
 /* ---- figures */
 
@@ -62,13 +62,13 @@ static rws_status draw_vimco(const rws_query *q, const char *path, rws_error *er
 static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
 {
     static const char *const compared[] = {"ws", "vimco"};
-    const char              *groups[MOST_RULES];
+    const char              *groups[MAX_RULES];
     rws_bar_series           series[3];
     int                      n_series = 0, n_groups = 0;
     for (int i = 0; i < 2; i++) {
         const rws_shot *truth = rws__query_shot(q, compared[i], 20, "true_np");
         const rws_shot *learned = rws__query_shot(q, compared[i], 20, "np");
-        if (!truth || !learned || truth->n != learned->n || truth->n > MOST_RULES) continue;
+        if (!truth || !learned || truth->n != learned->n || truth->n > MAX_RULES) continue;
         if (n_series == 0) {
             n_groups = truth->n;
             for (int k = 0; k < n_groups; k++) groups[k] = truth->labels[k] ? truth->labels[k] : "";
@@ -214,7 +214,7 @@ static void p7(const rws_query *q, rws_evidence *e)
 }
 
 #define BOTH "p_error q_error"
-#define PARTS (const rws_part[])
+#define STATEMENTS (const rws_statement[])
 #define CAPPED(more, fewer)                                     \
     {                                                           \
         "truncated", more, fewer, RWS_MEAN_K, RWS_ABOVE(-0.001) \
@@ -222,18 +222,19 @@ static void p7(const rws_query *q, rws_evidence *e)
 
 static const rws_claim claims[] = {
     {"P1", "With K = 20, WS has the lowest p error and the lowest q error.",
-     .parts = PARTS{{BOTH, "ws", "reinforce vimco ww", 20, RWS_BELOW(1)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{BOTH, "ws", "reinforce vimco ww", 20, RWS_BELOW(1)}, {0}}, .varies = true},
     {"P2", "p and q errors of WS fall from K = 2 to 20.",
-     .parts = PARTS{{BOTH, "ws", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
+     .statements = STATEMENTS{{BOTH, "ws", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
     {"P3a", "The guide of WW improves with K: its q error falls from K = 2 to 20.",
-     .parts = PARTS{{"q_error", "ww", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
+     .statements = STATEMENTS{{"q_error", "ww", .K = 20, .K_right = 2, RWS_BELOW(1)}, {0}}},
     {"P3b", "With K = 20 the guide of WW is significantly worse than that of WS.",
-     .parts = PARTS{{"q_error", "ww", "ws", 20, RWS_ABOVE(1)}, {0}}},
+     .statements = STATEMENTS{{"q_error", "ww", "ws", 20, RWS_ABOVE(1)}, {0}}},
     {"P3c",
      "Learning of the model does not improve with K for WW: from K = 2 to 20 the p error falls by less than 5 %.",
-     .parts = PARTS{{"p_error", "ww", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
+     .statements = STATEMENTS{{"p_error", "ww", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}},
     {"P4", "The guides of VIMCO and REINFORCE do not improve with K (q errors fall by less than 5 %).",
-     .parts = PARTS{{"q_error", "vimco reinforce", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"q_error", "vimco reinforce", .K = 20, .K_right = 2, RWS_ABOVE(0.95)}, {0}},
+     .varies = true},
     {"P5", "Given “" SENTENCE "”, both of its parses are among the trees that WS (K = 20) draws most often.",
      .check = p5},
     {"P6", "None of the trees that VIMCO (K = 20) draws most often yields the sentence.", .check = p6, .varies = true},
@@ -241,7 +242,8 @@ static const rws_claim claims[] = {
      .check = p7, .varies = true},
     {"P8",
      "Trees that grow too long: REINFORCE at least as often as VIMCO, VIMCO as WS and WW (mean share over all K).",
-     .parts = PARTS{CAPPED("reinforce", "vimco"), CAPPED("vimco", "ws"), CAPPED("vimco", "ww"), {0}}, .varies = true},
+     .statements = STATEMENTS{CAPPED("reinforce", "vimco"), CAPPED("vimco", "ws"), CAPPED("vimco", "ww"), {0}},
+     .varies = true},
     {"P9", "Proposals of WW (K = 20) rarely are parse trees of the sentence: less than a tenth of its draws.",
      .check = p9},
     {0},

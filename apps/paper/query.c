@@ -25,16 +25,16 @@ rws_finding rws__finding_new(void)
 void rws__finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
 {
     size_t       n = strlen(f->numbers);
-    const size_t room = sizeof f->numbers;
+    const size_t capacity = sizeof f->numbers;
     va_list      args;
     if (verdict > f->verdict) f->verdict = verdict;
-    if (n) snprintf(f->numbers + n, room - n, "; ");
+    if (n) snprintf(f->numbers + n, capacity - n, "; ");
     n = strlen(f->numbers);
     va_start(args, format);
-    vsnprintf(f->numbers + n, room - n, format, args);
+    vsnprintf(f->numbers + n, capacity - n, format, args);
     va_end(args);
     n = strlen(f->numbers);
-    if (verdict != RWS_HOLDS) snprintf(f->numbers + n, room - n, " [%s]", rws_verdict_names[verdict]);
+    if (verdict != RWS_HOLDS) snprintf(f->numbers + n, capacity - n, " [%s]", rws_verdict_names[verdict]);
 }
 
 void rws__finding_seeds(rws_finding *f, int n)
@@ -120,7 +120,7 @@ rws_particles rws__query_particles(const rws_query *q)
         const int         value = text ? atoi(text) : 0;
         bool              known = value <= 0 || !fits(q, r, NULL, 0);
         for (int k = 0; k < p.n && !known; k++) known = p.K[k] == value;
-        if (!known && p.n < RWS_MOST_K) p.K[p.n++] = value;
+        if (!known && p.n < RWS_MAX_K) p.K[p.n++] = value;
     }
     qsort(p.K, (size_t)p.n, sizeof *p.K, ascending);
     return p;

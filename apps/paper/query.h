@@ -68,11 +68,11 @@ char *rws__query_note(const rws_query *q, char *text, size_t size);
 /* The most iterations of a finished run. */
 uint64_t rws__query_iterations(const rws_query *q);
 
-/* The numbers of particles in the results, in ascending order; at most the first RWS_MOST_K that are found. */
-enum { RWS_MOST_K = 16 };
+/* The numbers of particles in the results, in ascending order; at most the first RWS_MAX_K that are found. */
+enum { RWS_MAX_K = 16 };
 
 typedef struct {
-    int n, K[RWS_MOST_K];
+    int n, K[RWS_MAX_K];
 } rws_particles;
 
 rws_particles rws__query_particles(const rws_query *q);

@@ -19,7 +19,7 @@ static const rws_paper_figure figures[] = {
     {0},
 };
 
-#define PARTS (const rws_part[])
+#define STATEMENTS (const rws_statement[])
 #define SAME(K)                                                          \
     {                                                                    \
         "final_log_evidence", "ww", "vimco", K, .low = -0.5, .high = 0.5 \
@@ -27,16 +27,17 @@ static const rws_paper_figure figures[] = {
 
 static const rws_claim claims[] = {
     {"S1", "WW learns faster than VIMCO: after a tenth of training its log evidence is higher at every K.",
-     .parts = PARTS{{"log_evidence", "ww", "vimco", .moment = RWS_AT_TENTH, RWS_ABOVE(0)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"log_evidence", "ww", "vimco", .moment = RWS_AT_TENTH, RWS_ABOVE(0)}, {0}},
+     .varies = true},
     {"S2a", "With up to 5 particles, VIMCO is slightly better than WW in final log evidence.",
-     .parts = PARTS{{"final_log_evidence", "vimco", "ww", 2, RWS_ABOVE(0)},
-                    {"final_log_evidence", "vimco", "ww", 5, RWS_ABOVE(0)},
-                    {0}},
+     .statements = STATEMENTS{{"final_log_evidence", "vimco", "ww", 2, RWS_ABOVE(0)},
+                              {"final_log_evidence", "vimco", "ww", 5, RWS_ABOVE(0)},
+                              {0}},
      .varies = true},
     {"S2b", "From 50 particles on, both are virtually the same in final log evidence (within 0.5 nats).",
-     .parts = PARTS{SAME(50), SAME(100), SAME(500), SAME(1000), SAME(5000), {0}}, .varies = true},
+     .statements = STATEMENTS{SAME(50), SAME(100), SAME(500), SAME(1000), SAME(5000), {0}}, .varies = true},
     {"S3", "WW ends with a lower KL(q || p) than VIMCO at every K (the paper: much lower).",
-     .parts = PARTS{{"final_kl", "ww", "vimco", RWS_BELOW(0)}, {0}}, .varies = true},
+     .statements = STATEMENTS{{"final_kl", "ww", "vimco", RWS_BELOW(0)}, {0}}, .varies = true},
     {0},
 };
 

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "rws/report.h"
+#include "rws/output.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -116,10 +116,10 @@ static void refused(const struct argp_state *state)
         const int                 length = (int)n + 2;
         if (count == 0)
             rws_fail(p->err, RWS_BAD_INPUT, "There is no option %s; see %s --help.",
-                     rws__quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
+                     rws__quote_prefix(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (count > 1)
             rws_fail(p->err, RWS_BAD_INPUT, "Option %s is ambiguous; see %s --help.",
-                     rws__quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
+                     rws__quote_prefix(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (option->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", option->name);
         else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
         return;

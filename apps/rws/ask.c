@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "rws/reopen.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/screen.h"
 #include "figure/brackets.h"
 

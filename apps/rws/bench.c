@@ -11,7 +11,7 @@
 #include "rws/command.h"
 #include "rws/options.h"
 #include "rws/reopen.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "comm/comm.h"
 #include "train/inspect.h"
 #include "tensor/gemm.h"
@@ -294,10 +294,10 @@ static void report(const rws_trainer *t, const result *r, bool json)
     json_t *o = json_pack("{s:s,s:s}", "model", rws_trainer_model(t)->name, "method", c->method);
     for (int i = 0; i < n_lines; i++) {
         const double value = lines[i].value;
-        json_t      *number = lines[i].whole ? json_integer((json_int_t)value) : rws__report_real(value);
+        json_t      *number = lines[i].whole ? json_integer((json_int_t)value) : rws__json_real(value);
         json_object_set_new(o, lines[i].name, number);
     }
-    rws__report_json(o);
+    rws__output_json(o);
 }
 
 /* ---- beginning */
@@ -331,7 +331,7 @@ static rws_status configure(bench_options *b, rws_folder **folder, rws_config *c
 static rws_status load(const char *out, rws_folder *folder, rws_trainer *trainer, rws_error *err)
 {
     RWS_TRY(rws__reopen_checkpoint(out, folder, err));
-    return rws__trainer_look(trainer, folder, err);
+    return rws__trainer_peek(trainer, folder, err);
 }
 
 /* Every rank reads the folder, if there is one. */

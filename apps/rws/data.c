@@ -6,7 +6,7 @@
 #include "rws/arguments.h"
 #include "rws/command.h"
 #include "rws/progress.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/signals.h"
 #include "models/corpora/canvas.h"
 #include "models/corpora/mnist.h"
@@ -72,7 +72,7 @@ static rws_status run_mnist(int argc, char **argv, rws_error *err)
     char *folder;
     RWS_TRY(rws__mnist_folder(o.cache, &folder, err));
     if (o.json)
-        rws__report_json(json_pack("{s:s,s:o,s:i,s:i}", "data", "mnist", "folder", rws__report_string(folder), "train",
+        rws__output_json(json_pack("{s:s,s:o,s:i,s:i}", "data", "mnist", "folder", rws__json_string(folder), "train",
                                    RWS_MNIST_TRAIN, "test", RWS_MNIST_TEST));
     else printf("%d training digits and %d test digits are in %s\n", RWS_MNIST_TRAIN, RWS_MNIST_TEST, folder);
     free(folder);
@@ -91,11 +91,11 @@ static error_t parse_canvases(int key, char *arg, struct argp_state *state)
 {
     canvas_options *o = state->input;
     switch (key) {
-    case KEY_DIGITS: return rws__arguments_count(state, "--digits", arg, 1, RWS_CANVAS_MAX_DIGITS, &o->digits);
-    case KEY_SIZE: return rws__arguments_count(state, "--size", arg, RWS_MNIST_SIDE, RWS_CANVAS_MAX_SIZE, &o->size);
+    case KEY_DIGITS: return rws__arguments_count(state, "--digits", arg, 1, RWS_MAX_CANVAS_DIGITS, &o->digits);
+    case KEY_SIZE: return rws__arguments_count(state, "--size", arg, RWS_MNIST_SIDE, RWS_MAX_CANVAS_SIZE, &o->size);
     case 's': return rws__arguments_count(state, "--seed", arg, 0, INT64_MAX, &o->seed);
-    case KEY_TRAIN: return rws__arguments_count(state, "--train", arg, 1, RWS_CANVAS_MAX_N, &o->n[RWS_TRAIN]);
-    case KEY_TEST: return rws__arguments_count(state, "--test", arg, 1, RWS_CANVAS_MAX_N, &o->n[RWS_TEST]);
+    case KEY_TRAIN: return rws__arguments_count(state, "--train", arg, 1, RWS_MAX_CANVASES, &o->n[RWS_TRAIN]);
+    case KEY_TEST: return rws__arguments_count(state, "--test", arg, 1, RWS_MAX_CANVASES, &o->n[RWS_TEST]);
     case KEY_OUT: o->out = arg; return 0;
     case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG: return rws__arguments_extra(state, arg);
@@ -127,7 +127,7 @@ typedef struct {
     uint64_t     before; /* canvases of the splits before this one */
 } canvas_progress;
 
-static bool go_on(void *context, int done)
+static bool proceed(void *context, int done)
 {
     canvas_progress *p = context;
     rws__progress_show(&p->line, p->before + (uint64_t)done);
@@ -139,23 +139,23 @@ static rws_status draw_split(const canvas_options *o, rws_split split, canvas_pr
 {
     rws_digits digits;
     RWS_TRY(rws__mnist_open(split, &digits, err));
-    const rws_status status =
-        rws__canvases_draw(&digits, split, (int)o->n[split], (int)o->size, (int)o->digits, o->seed, go_on, p, out, err);
+    const rws_status status = rws__canvases_draw(&digits, split, (int)o->n[split], (int)o->size, (int)o->digits,
+                                                 o->seed, proceed, p, out, err);
     rws__digits_release(&digits);
     p->before += o->n[split];
     return status;
 }
 
 /* Canvases with k digits, by k. */
-static void count(const rws_canvases *c, int counts[RWS_CANVAS_MAX_DIGITS + 1])
+static void count(const rws_canvases *c, int counts[RWS_MAX_CANVAS_DIGITS + 1])
 {
-    memset(counts, 0, (RWS_CANVAS_MAX_DIGITS + 1) * sizeof *counts);
+    memset(counts, 0, (RWS_MAX_CANVAS_DIGITS + 1) * sizeof *counts);
     for (int i = 0; i < c->n; i++) counts[c->counts[i]]++;
 }
 
 static void report_canvases(const canvas_options *o, const char *path, const rws_canvases both[2])
 {
-    int counts[2][RWS_CANVAS_MAX_DIGITS + 1];
+    int counts[2][RWS_MAX_CANVAS_DIGITS + 1];
     for (int split = 0; split < 2; split++) count(&both[split], counts[split]);
     if (!o->json) {
         printf("Canvases of %d x %d pixels are in %s\n%8s %8s %8s\n", both->size, both->size, path, "digits", "train",
@@ -170,8 +170,8 @@ static void report_canvases(const canvas_options *o, const char *path, const rws
         for (int k = 0; k <= both->max_digits; k++)
             json_array_append_new(by_digits[split], json_integer(counts[split][k]));
     }
-    rws__report_json(json_pack("{s:s,s:o,s:i,s:i,s:I,s:i,s:i,s:o,s:o}", "data", "multimnist", "file",
-                               rws__report_string(path), "size", both->size, "digits", both->max_digits, "seed",
+    rws__output_json(json_pack("{s:s,s:o,s:i,s:i,s:I,s:i,s:i,s:o,s:o}", "data", "multimnist", "file",
+                               rws__json_string(path), "size", both->size, "digits", both->max_digits, "seed",
                                (json_int_t)o->seed, "train", both[RWS_TRAIN].n, "test", both[RWS_TEST].n,
                                "train_by_digits", by_digits[RWS_TRAIN], "test_by_digits", by_digits[RWS_TEST]));
 }

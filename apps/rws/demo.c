@@ -11,7 +11,7 @@
 #include "rws/command.h"
 #include "rws/options.h"
 #include "rws/progress.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/signals.h"
 #include "figure/chart.h"
 
@@ -244,9 +244,9 @@ static void print_json(const demo *d, const char *path)
         const training *r = &d->runs[i];
         json_t         *o =
             json_pack("{s:s,s:i,s:I}", "method", r->method, "particles", r->K, "iteration", (json_int_t)d->iterations);
-        json_object_set_new(o, "seconds", rws__report_real(round(1e6 * r->seconds) / 1e6));
-        for (int m = 0; m < N_METRICS; m++) json_object_set_new(o, metrics[m], rws__report_real(final(r, m)));
-        rws__report_json(o);
+        json_object_set_new(o, "seconds", rws__json_real(round(1e6 * r->seconds) / 1e6));
+        for (int m = 0; m < N_METRICS; m++) json_object_set_new(o, metrics[m], rws__json_real(final(r, m)));
+        rws__output_json(o);
     }
     json_t *winners = json_array();
     for (int k = 0; k < N_PARTICLES; k++) {
@@ -258,7 +258,7 @@ static void print_json(const demo *d, const char *path)
         }
         json_array_append_new(winners, o);
     }
-    rws__report_json(json_pack("{s:b,s:o,s:o}", "final", 1, "best", winners, "picture", rws__report_string(path)));
+    rws__output_json(json_pack("{s:b,s:o,s:o}", "final", 1, "best", winners, "picture", rws__json_string(path)));
 }
 
 /* ---- the command */

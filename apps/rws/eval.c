@@ -3,7 +3,7 @@
 #include "rws/command.h"
 #include "rws/options.h"
 #include "rws/reopen.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "comm/comm.h"
 #include "train/inspect.h"
 
@@ -59,9 +59,9 @@ static void print_measures(const rws_measures *m)
     char text[32];
     printf("%-18s %llu\n", "iteration", (unsigned long long)m->iteration);
     printf("%-18s %.3f\n", "seconds", m->seconds);
-    for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws__report_number(m->value[i], text));
+    for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws__output_number(m->value[i], text));
     if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
-    if (m->impossible > 0) printf("%-18s %s\n", "impossible", rws__report_number(m->impossible, text));
+    if (m->impossible > 0) printf("%-18s %s\n", "impossible", rws__output_number(m->impossible, text));
 }
 
 static void print_param(const rws_param_view *v)
@@ -70,7 +70,7 @@ static void print_param(const rws_param_view *v)
     for (int i = 0; i < v->rows; i++) {
         printf("%-18s", i == 0 ? v->name : "");
         for (int j = 0; j < v->cols; j++)
-            printf(" %s", rws__report_number((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j], text));
+            printf(" %s", rws__output_number((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j], text));
         putchar('\n');
     }
 }
@@ -81,12 +81,12 @@ static void print_param_json(const rws_param_view *v)
     for (int i = 0; i < v->rows; i++) {
         json_t *row = json_array();
         for (int j = 0; j < v->cols; j++)
-            json_array_append_new(row, rws__report_real((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j]));
+            json_array_append_new(row, rws__json_real((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j]));
         json_array_append_new(rows, row);
     }
-    json_object_set_new(o, "param", rws__report_string(v->name));
+    json_object_set_new(o, "param", rws__json_string(v->name));
     json_object_set_new(o, "values", rows);
-    rws__report_json(o);
+    rws__output_json(o);
 }
 
 static void print_params(rws_trainer *t, bool json)
@@ -135,12 +135,12 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws__options_cores();
     RWS_TRY(rws__trainer_open(&config, rws__folder_recorded(*folder), NULL, trainer, err));
     if (!o->n_test) RWS_TRY(rws__comm_agree(comm, rws__trainer_hash_data(*trainer, err), err));
-    RWS_TRY(rws__comm_agree(comm, rws__trainer_look(*trainer, *folder, err), err));
-    if (rws__folder_remarks(*folder)[0] && rws_rank() == 0) rws__note("%s", rws__folder_remarks(*folder));
+    RWS_TRY(rws__comm_agree(comm, rws__trainer_peek(*trainer, *folder, err), err));
+    if (rws__folder_warnings(*folder)[0] && rws_rank() == 0) rws__note("%s", rws__folder_warnings(*folder));
     RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
-    rws__report_impossible(&m);
+    rws__output_impossible(&m);
     if (o->record && rws_rank() == 0) RWS_TRY(record(*folder, &m, err));
-    if (o->json) rws__report_measures(rws_trainer_model(*trainer), &m, m.seconds, true);
+    if (o->json) rws__output_measures(rws_trainer_model(*trainer), &m, m.seconds, true);
     else print_measures(&m);
     if (o->params) print_params(*trainer, o->json);
     return RWS_OK;

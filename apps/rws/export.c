@@ -5,7 +5,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "rws/command.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/select.h"
 
 #include <math.h>
@@ -59,13 +59,13 @@ static void put_csv(row *r, const char *text)
 
 static void put_text(row *r, const char *name, const char *text)
 {
-    if (r->object) json_object_set_new(r->object, name, rws__report_string(text));
+    if (r->object) json_object_set_new(r->object, name, rws__json_string(text));
     else put_csv(r, r->heading ? name : text ? text : "");
 }
 
 static void put_value(row *r, const char *name, const char *text)
 {
-    if (r->object) json_object_set_new(r->object, name, text ? rws__report_value(text) : json_null());
+    if (r->object) json_object_set_new(r->object, name, text ? rws__json_value(text) : json_null());
     else put_text(r, name, text);
 }
 
@@ -74,7 +74,7 @@ static void put_number(row *r, const char *name, double value)
 {
     char text[32] = "nan"; /* without the sign that a NaN may have */
     if (!isnan(value)) snprintf(text, sizeof text, "%.17g", value);
-    if (r->object) json_object_set_new(r->object, name, rws__report_real(value));
+    if (r->object) json_object_set_new(r->object, name, rws__json_real(value));
     else put_csv(r, r->heading ? name : text);
 }
 
@@ -103,7 +103,7 @@ static void begin_row(row *r, bool json)
 
 static void end_row(row *r)
 {
-    if (r->object) rws__report_dump(r->object, r->file, 17);
+    if (r->object) rws__json_dump(r->object, r->file, 17);
     r->object = NULL;
     fputc('\n', r->file);
 }

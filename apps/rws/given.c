@@ -59,7 +59,7 @@ static rws_status add(rws_given_list *l, const char *text, const char *end, rws_
             err, RWS_BAD_INPUT,
             "--given takes site=value or site:visit=value, where a value is one or more finite numbers, not "
             "\"%s\".",
-            rws__quote_part(text, (size_t)(end - text), RWS_QUOTED_SHORT).text);
+            rws__quote_prefix(text, (size_t)(end - text), RWS_QUOTED_SHORT).text);
     }
     const int   visit = take_visit(text, &site_end);
     char       *site = strndup(text, (size_t)(site_end - text));

@@ -5,10 +5,10 @@
 #include "rws/ask.h"
 #include "rws/command.h"
 #include "rws/datum.h"
-#include "rws/gallery.h"
+#include "rws/picture_grid.h"
 #include "rws/given.h"
 #include "rws/marginal.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "ask/answers_json.h"
 #include "figure/png.h"
 
@@ -21,16 +21,16 @@
 enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, KEY_MARGINALS, MAX_TYPED = 1000, MAX_BYTES = 1 << 28 };
 
 typedef struct {
-    rws_asked      asked;
-    const char    *typed[MAX_TYPED];
-    int            n_typed;
-    const char    *file, *out; /* NULL: none */
-    const char    *test;       /* numbers and ranges of test data; NULL: none */
-    uint64_t       particles, top;
-    bool           brackets, marginals;
-    rws_given_list given;    /* choices that are known */
-    int            n_done;   /* data */
-    rws_gallery    pictures; /* of the best answer to each datum */
+    rws_asked        asked;
+    const char      *typed[MAX_TYPED];
+    int              n_typed;
+    const char      *file, *out; /* NULL: none */
+    const char      *test;       /* numbers and ranges of test data; NULL: none */
+    uint64_t         particles, top;
+    bool             brackets, marginals;
+    rws_given_list   given;    /* choices that are known */
+    int              n_done;   /* data */
+    rws_picture_grid pictures; /* of the best answer to each datum */
 } infer_options;
 
 static error_t parse_test(const char *text, infer_options *o, const struct argp_state *state)
@@ -150,12 +150,12 @@ static void report_json(const infer_options *o, const char *text, int test, cons
         rws__choices_write(o->given.list, o->given.n, &b);
     }
     rws__answers_write(a,
-                       &(rws_answers_parts){.answers = n_shown(o, a),
+                       &(rws_answers_shown){.answers = n_shown(o, a),
                                             .particles = o->asked.choices ? n_particles_shown(o, a) : 0,
                                             .marginals = o->marginals ? INT_MAX : 0},
                        &b);
     rws__buffer_close(&b, '}');
-    rws__report_buffer(&b);
+    rws__output_buffer(&b);
 }
 
 static const char *share(double x, char out[static 32])
@@ -172,7 +172,7 @@ static void print_particles(const infer_options *o, const rws_answers *a)
     for (int i = 0; i < n; i++) {
         const rws_weighted *w = &a->particles[i];
         printf("\n  weight %s   %d particle%s   log p %s   log q %s\n", share(w->weight, one), w->count,
-               w->count == 1 ? "" : "s", rws__report_number(w->log_p, two), rws__report_number(w->log_q, three));
+               w->count == 1 ? "" : "s", rws__output_number(w->log_p, two), rws__output_number(w->log_q, three));
         rws__asked_print_choices(w->choices, w->n_choices, 4);
     }
     if (n < a->n_weighted) printf("\n  and %d more with less weight (--top 0 shows them)\n", a->n_weighted - n);
@@ -197,11 +197,11 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
     char       one[32], two[32], three[32];
     const bool exactly = has_exact(a), silent = !has_reports(a);
     printf("%s%s\n", o->n_done ? "\n" : "", text);
-    if (o->given.n) printf("  log p(x, given) %s", rws__report_number(a->log_evidence, one));
-    else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws__report_number(a->log_evidence, one));
+    if (o->given.n) printf("  log p(x, given) %s", rws__output_number(a->log_evidence, one));
+    else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws__output_number(a->log_evidence, one));
     else
-        printf("  log p(x) %s, exactly %s", rws__report_number(a->log_evidence, one),
-               rws__report_number(a->exact_log_evidence, two));
+        printf("  log p(x) %s, exactly %s", rws__output_number(a->log_evidence, one),
+               rws__output_number(a->exact_log_evidence, two));
     printf("; %d particles, effective sample size %.0f\n", a->n_particles, a->ess * a->n_particles);
     if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
@@ -238,7 +238,7 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
                  share(a->list[i].exact, two));
         captions[i] = texts[i];
     }
-    const rws_status status = rws__gallery_trees(a->list, n, captions, text, o->out, err);
+    const rws_status status = rws__answer_trees_draw(a->list, n, captions, text, o->out, err);
     free(texts);
     free(captions);
     return status;
@@ -293,7 +293,8 @@ static rws_status answer(infer_options *o, const char *typed, int test, rws_erro
     if (o->out && o->n_done && !o->pictures.n)
         return rws_fail(err, RWS_BAD_INPUT, "--out draws the trees of one datum; ask about the others one by one.");
     RWS_TRY(ask(o, typed, test, &a, err));
-    const bool picture = o->out && a->n && rws__gallery_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
+    const bool picture =
+        o->out && a->n && rws__picture_grid_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
     const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
     if (status == RWS_OK && o->asked.json) report_json(o, text, typed ? -1 : test, a);
     else if (status == RWS_OK) report_text(o, text, a);
@@ -370,8 +371,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
         status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], 0, err);
     if (status == RWS_OK && o.file) status = answer_file(&o, err);
     if (status == RWS_OK && o.test) status = answer_test(&o, err);
-    if (status == RWS_OK && o.pictures.n) status = rws__gallery_draw(&o.pictures, NULL, o.out, err);
-    rws__gallery_release(&o.pictures);
+    if (status == RWS_OK && o.pictures.n) status = rws__picture_grid_draw(&o.pictures, NULL, o.out, err);
+    rws__picture_grid_release(&o.pictures);
     rws__given_list_release(&o.given);
     rws__asked_close(&o.asked);
     return status;

@@ -4,7 +4,7 @@
 #include "base/quote.h"
 #include "rws/arguments.h"
 #include "rws/command.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "dist/dist.h"
 #include "nn/layer.h"
 #include "program/plugin.h"
@@ -44,8 +44,8 @@ static void add_settings(json_t *list, const rws_setting *s)
     for (; s && s->name; s++) {
         const bool text = s->min == 0 && s->max == 0;
         json_t    *o =
-            json_pack("{s:o,s:o,s:o}", "name", rws__report_string(s->name), "default",
-                      rws__report_string(text_or_empty(s->value)), "help", rws__report_string(text_or_empty(s->help)));
+            json_pack("{s:o,s:o,s:o}", "name", rws__json_string(s->name), "default",
+                      rws__json_string(text_or_empty(s->value)), "help", rws__json_string(text_or_empty(s->help)));
         if (!text) json_object_set_new(o, "min", json_real(s->min));
         if (!text) json_object_set_new(o, "max", json_real(s->max));
         json_array_append_new(list, o);
@@ -61,13 +61,13 @@ static json_t *json_settings(const rws_setting *s)
 
 static json_t *json_entry(const char *kind, const char *name, const char *help)
 {
-    return json_pack("{s:s,s:o,s:o}", "kind", kind, "name", rws__report_string(name), "help",
-                     rws__report_string(text_or_empty(help)));
+    return json_pack("{s:s,s:o,s:o}", "kind", kind, "name", rws__json_string(name), "help",
+                     rws__json_string(text_or_empty(help)));
 }
 
 static json_t *json_named(const char *name, const char *help)
 {
-    return json_pack("{s:o,s:o}", "name", rws__report_string(name), "help", rws__report_string(text_or_empty(help)));
+    return json_pack("{s:o,s:o}", "name", rws__json_string(name), "help", rws__json_string(text_or_empty(help)));
 }
 
 static void json_model(const rws_model *m)
@@ -83,7 +83,7 @@ static void json_model(const rws_model *m)
     json_t *settings = json_settings(m->settings);
     add_settings(settings, rws__run_settings(m));
     json_object_set_new(o, "settings", settings);
-    rws__report_json(o);
+    rws__output_json(o);
 }
 
 static void json_method(const rws_method_info *e)
@@ -91,7 +91,7 @@ static void json_method(const rws_method_info *e)
     json_t *o = json_entry("method", e->name, e->help);
     json_object_set_new(o, "min_particles", json_integer(e->min_particles));
     json_object_set_new(o, "settings", json_settings(e->settings));
-    rws__report_json(o);
+    rws__output_json(o);
 }
 
 /* ---- as text */
@@ -138,7 +138,7 @@ static rws_status list_settings(const list_options *o, rws_error *err)
 /* One line, or one object, for an entry that has a name and a help text. */
 static void entry(const char *kind, const char *name, const char *help, int width, bool json)
 {
-    if (json) rws__report_json(json_entry(kind, name, help));
+    if (json) rws__output_json(json_entry(kind, name, help));
     else printf("  %-*s %s\n", width, name, text_or_empty(help));
 }
 

@@ -1,7 +1,7 @@
 #include "rws/listing.h"
 
 #include "base/error.h"
-#include "rws/report.h"
+#include "rws/output.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void add(rws_listing *t, const char *format, va_list args)
         rws__need_memory(t->cells != NULL, "a table");
     }
     rws__need_memory(vasprintf(&t->cells[t->n_cells], format, args) >= 0, "a table");
-    rws__report_tame(t->cells[t->n_cells++]);
+    rws__output_tame(t->cells[t->n_cells++]);
 }
 
 void rws__listing_cell(rws_listing *t, const char *format, ...)

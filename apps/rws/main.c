@@ -4,7 +4,7 @@
 #include "rws/arguments.h"
 #include "rws/command.h"
 #include "rws/crash.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "comm/comm.h"
 
 #include <errno.h>
@@ -135,7 +135,7 @@ __attribute__((visibility("default"))) int main(int argc, char **argv)
     /* A caller that ignores the ends of its children hands this down, and then no child has an exit status. */
     signal(SIGCHLD, SIG_DFL);
     rws__crash_explain();
-    rws__report_prepare();
+    rws__json_prepare();
     rws_status status = dispatch(argc, argv, &err);
     if (status == RWS_OK) status = rws__arguments_flush(&err);
     if (status != RWS_OK) tell(err.text);

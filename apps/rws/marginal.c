@@ -1,7 +1,7 @@
 #include "rws/marginal.h"
 
 #include "base/error.h"
-#include "rws/report.h"
+#include "rws/output.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void print_moments(const rws_marginal *m)
 {
     char one[32], two[32];
     for (int d = 0; d < m->dim; d++)
-        printf("   mean %s, sd %s", rws__report_number(m->mean[d], one), rws__report_number(m->sd[d], two));
+        printf("   mean %s, sd %s", rws__output_number(m->mean[d], one), rws__output_number(m->sd[d], two));
 }
 
 /* The sizes of a site at one visit, each in a line. */

@@ -40,9 +40,9 @@ rws_options rws__options_of(const rws_config *config);
 /* The model that the user has named: by --model, or as MODEL; NULL: none. */
 const char *rws__options_model(const rws_options *o);
 
-/* The configuration with which a run goes on: its own (`run`, whose folder is
+/* The configuration with which a run continues: its own (`run`, whose folder is
  * recorded->folder), with the model, threads, iterations and rates that
- * were given. Any other option that was given must agree with the run: if not, RWS_BAD_INPUT with a sentence that names
+ * were given. Any other option that was given must agree with the run: if not, RWS_BAD_INPUT with a message that names
  * it. */
 rws_status rws__options_resume(const rws_options *o, const rws_config *run, const rws_recorded *recorded,
                                rws_config *out, rws_error *err) __attribute__((warn_unused_result));

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "rws/report.h"
+#include "rws/output.h"
 
 #include <stdlib.h>
 #include <string.h>

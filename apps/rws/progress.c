@@ -113,7 +113,7 @@ void rws__progress_show(rws_progress *p, uint64_t done)
     p->drawn_at = now;
 }
 
-void rws__progress_show_share(rws_progress *p, uint64_t done, double share, double left)
+void rws__progress_show_fraction(rws_progress *p, uint64_t done, double share, double left)
 {
     const double now = rws__clock_now();
     if (!p->active || now - p->drawn_at < REDRAW || !in_foreground()) return;

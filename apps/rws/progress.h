@@ -41,7 +41,7 @@ void rws__progress_show(rws_progress *p, uint64_t done);
 
 /* The same for pieces of work that differ much in length: the caller gives the share of the work that is done, and the
  * seconds that are left (NaN: unknown). */
-void rws__progress_show_share(rws_progress *p, uint64_t done, double share, double left);
+void rws__progress_show_fraction(rws_progress *p, uint64_t done, double share, double left);
 
 /* Erases the line: before output, and at the end. The next rws__progress_show draws it again. */
 void rws__progress_clear(rws_progress *p);

@@ -10,7 +10,7 @@
 #include "rws/options.h"
 #include "rws/probe.h"
 #include "rws/progress.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "models/corpora/cache.h"
 #include "paper/paper.h"
 #include "rws_results.h"
@@ -188,7 +188,7 @@ static rws_status read_text(const char *folder, const char *name, char **out, rw
     *out = NULL;
     rws__need_memory(path != NULL, "the path of a text");
     if (access(path, F_OK) == 0) {
-        status = rws__file_read(path, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
+        status = rws__file_read(path, RWS_MAX_SWEEP_BYTES, &bytes, &size, err);
         if (status == RWS_OK) {
             *out = strndup((const char *)bytes, size);
             free(bytes);
@@ -232,13 +232,13 @@ static rws_status choose(const reproduce_options *o, const rws_experiment *e, ch
 static void print_plan(const reproduce_options *o, const rws_experiment *e, const char *what)
 {
     if (o->campaign.json && !o->sweep)
-        rws__report_json(json_pack("{s:s,s:f,s:s}", "experiment", e->name, "hours", hours_of(o), "plan", what));
+        rws__output_json(json_pack("{s:s,s:f,s:s}", "experiment", e->name, "hours", hours_of(o), "plan", what));
     else fprintf(o->sweep ? stderr : stdout, "%s\n", what);
     fflush(stdout);
 }
 
 /* The sweep of an experiment within the hours, which the caller frees. The first choice is written down, so that the
- * same command goes on with it, whatever a second probe would measure. */
+ * same command continues with it, whatever a second probe would measure. */
 static rws_status planned_sweep(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
 {
     char      *folder = folder_of(o, e), *what = NULL;
@@ -322,7 +322,7 @@ static rws_status write_report(const rws_experiment *e, const rws_results *resul
 {
     char *plan;
     RWS_TRY(read_text(folder, "plan.md", &plan, err));
-    char      *text = rws__paper_report(e, results, claims, n, plan), *csv = rws__paper_csv(e, results);
+    char      *text = rws__paper_document(e, results, claims, n, plan), *csv = rws__paper_csv(e, results);
     rws_status status = write_text(folder, "report.md", text, err);
     if (status == RWS_OK) status = write_text(folder, "final.csv", csv, err);
     free(csv);
@@ -434,7 +434,7 @@ static void print_claims(const reproduction *r)
         const rws_checked *c = &r->claims[i];
         const char        *verdict = rws_verdict_names[c->finding.verdict];
         if (r->o->campaign.json) {
-            rws__report_json(json_pack("{s:s,s:s?,s:s,s:i,s:s}", "claim", c->claim->name, "variant", c->variant,
+            rws__output_json(json_pack("{s:s,s:s?,s:s,s:i,s:s}", "claim", c->claim->name, "variant", c->variant,
                                        "verdict", verdict, "seeds", c->finding.seeds, "numbers", c->finding.numbers));
             continue;
         }
@@ -445,7 +445,7 @@ static void print_claims(const reproduction *r)
     int counts[RWS_VERDICTS] = {0};
     for (int i = 0; i < r->n_claims; i++) counts[r->claims[i].finding.verdict]++;
     if (r->o->campaign.json)
-        rws__report_json(json_pack("{s:b,s:i,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
+        rws__output_json(json_pack("{s:b,s:i,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
                                    counts[RWS_FAILS], "undecided", counts[RWS_UNDECIDED], "unknown",
                                    counts[RWS_UNKNOWN], "failed_runs", r->total.failed));
     else if (r->n_claims)
@@ -576,8 +576,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         char *text;
         RWS_TRY(sweep_of(&o, o.wanted[i], &text, err));
         if (o.campaign.json)
-            rws__report_json(
-                json_pack("{s:s,s:o}", "experiment", o.wanted[i]->name, "sweep", rws__report_string(text)));
+            rws__output_json(json_pack("{s:s,s:o}", "experiment", o.wanted[i]->name, "sweep", rws__json_string(text)));
         else fputs(text, stdout);
         free(text);
     }

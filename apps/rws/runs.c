@@ -1,7 +1,7 @@
 /* runs.c - rws runs: lists runs with their progress and their last metrics, and compares them. */
 #include "base/error.h"
 #include "rws/command.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/select.h"
 #include "rws/listing.h"
 #include "rws_results.h"
@@ -86,7 +86,7 @@ static json_t *json_config(const rws_result *r)
     json_t *o = json_object();
     for (int i = 0; i < r->n_keys; i++) {
         if (strcmp(r->keys[i].key, "seed") != 0)
-            json_object_set_new(o, r->keys[i].key, rws__report_value(r->keys[i].value));
+            json_object_set_new(o, r->keys[i].key, rws__json_value(r->keys[i].value));
     }
     return o;
 }
@@ -94,22 +94,22 @@ static json_t *json_config(const rws_result *r)
 static json_t *json_seed(const rws_result *r)
 {
     const char *seed = rws_result_get(r, "seed");
-    return seed ? rws__report_value(seed) : NULL;
+    return seed ? rws__json_value(seed) : NULL;
 }
 
 static void print_json_run(const rws_result *r, const runs_options *o)
 {
-    json_t *j = json_pack("{s:o,s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o?,s:o}", "run", rws__report_string(r->name),
-                          "store", rws__report_string(r->store), "state", rws_result_state(r), "iteration",
+    json_t *j = json_pack("{s:o,s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o?,s:o}", "run", rws__json_string(r->name),
+                          "store", rws__json_string(r->store), "state", rws_result_state(r), "iteration",
                           (json_int_t)r->iteration, "iterations", (json_int_t)r->iterations, "seconds",
-                          rws__report_real(r->seconds), "host", rws__report_string(r->host), "version",
-                          rws__report_string(r->version), "started", rws__report_string(r->started), "failure",
-                          rws__report_string(r->failure), "seed", json_seed(r), "config", json_config(r));
+                          rws__json_real(r->seconds), "host", rws__json_string(r->host), "version",
+                          rws__json_string(r->version), "started", rws__json_string(r->started), "failure",
+                          rws__json_string(r->failure), "seed", json_seed(r), "config", json_config(r));
     json_t *metrics = json_object();
     for (int m = 0; m < o->n_metrics; m++)
-        json_object_set_new(metrics, o->metrics[m], rws__report_real(rws_result_last(r, o->metrics[m])));
+        json_object_set_new(metrics, o->metrics[m], rws__json_real(rws_result_last(r, o->metrics[m])));
     json_object_set_new(j, "metrics", metrics);
-    rws__report_json(j);
+    rws__output_json(j);
 }
 
 static void print_json_group(const group *g, const runs_options *o)
@@ -117,10 +117,10 @@ static void print_json_group(const group *g, const runs_options *o)
     json_t *j = json_pack("{s:i,s:o}", "runs", g->n, "config", json_config(g->runs[0])), *metrics = json_object();
     for (int m = 0; m < o->n_metrics; m++)
         json_object_set_new(metrics, o->metrics[m],
-                            json_pack("{s:o,s:o,s:o}", "median", rws__report_real(g->last[m].median), "low",
-                                      rws__report_real(g->last[m].low), "high", rws__report_real(g->last[m].high)));
+                            json_pack("{s:o,s:o,s:o}", "median", rws__json_real(g->last[m].median), "low",
+                                      rws__json_real(g->last[m].low), "high", rws__json_real(g->last[m].high)));
     json_object_set_new(j, "metrics", metrics);
-    rws__report_json(j);
+    rws__output_json(j);
 }
 
 /* ---- as a table */
@@ -163,7 +163,7 @@ static void print_failure(const rws_result *r)
 {
     char *line;
     rws__need_memory(asprintf(&line, "%s: %s", r->name, r->failure) >= 0, "a line");
-    rws__report_tame(line);
+    rws__output_tame(line);
     puts(line);
     free(line);
 }

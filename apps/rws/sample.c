@@ -3,8 +3,8 @@
 #include "base/quote.h"
 #include "rws/ask.h"
 #include "rws/command.h"
-#include "rws/gallery.h"
-#include "rws/report.h"
+#include "rws/picture_grid.h"
+#include "rws/output.h"
 #include "ask/answers_json.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void report_json(const rws_asked *a, const rws_sample *s)
 {
     rws_buffer b = {0};
     rws__sample_write(a->posterior, s, a->choices, &b);
-    rws__report_buffer(&b);
+    rws__output_buffer(&b);
 }
 
 /* Samples of more than one line have an empty line between them. */
@@ -94,7 +94,7 @@ static rws_status report(const sample_options *o, const rws_sample *s, bool last
             err, RWS_BAD_INPUT,
             "--only %s: the model reports no such text; --json without --only shows the names of its texts.",
             rws__quote_short(o->only).text);
-    if (text && o->asked.json) rws__report_json(json_pack("{s:o}", o->only, rws__report_string(text)));
+    if (text && o->asked.json) rws__output_json(json_pack("{s:o}", o->only, rws__json_string(text)));
     else if (text) puts(text);
     else if (o->asked.json) report_json(&o->asked, s);
     else report_text(o, s, last);
@@ -103,19 +103,19 @@ static rws_status report(const sample_options *o, const rws_sample *s, bool last
 
 static rws_status draw(const sample_options *o, const rws_samples *samples, rws_error *err)
 {
-    rws_gallery g = {0};
-    bool        pictures = true;
+    rws_picture_grid g = {0};
+    bool             pictures = true;
     for (int i = 0; i < samples->n && pictures; i++)
-        pictures = rws__gallery_add(&g, samples->list[i].reports, samples->list[i].n_reports);
+        pictures = rws__picture_grid_add(&g, samples->list[i].reports, samples->list[i].n_reports);
     rws_answer *answers = calloc((size_t)samples->n + 1, sizeof *answers);
     for (int i = 0; i < samples->n && answers; i++)
         answers[i] = (rws_answer){.reports = samples->list[i].reports, .n_reports = samples->list[i].n_reports};
     rws_status status = RWS_OK;
     if (!answers) status = rws_no_memory(err, "drawings");
-    else if (pictures) status = rws__gallery_draw(&g, NULL, o->out, err);
-    else status = rws__gallery_trees(answers, samples->n, NULL, NULL, o->out, err);
+    else if (pictures) status = rws__picture_grid_draw(&g, NULL, o->out, err);
+    else status = rws__answer_trees_draw(answers, samples->n, NULL, NULL, o->out, err);
     free(answers);
-    rws__gallery_release(&g);
+    rws__picture_grid_release(&g);
     return status;
 }
 

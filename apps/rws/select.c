@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "figure/bundle.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "rws/arguments.h"
 #include "rws/command.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "serve/serve.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "rws/arguments.h"
 #include "sweep/campaign.h"
 #include "rws/command.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/signals.h"
 #include "sweep/slurm.h"
 #include "comm/comm.h"
@@ -43,7 +43,7 @@ static error_t parse_task(const char *text, rws_campaign_options *o, const struc
 {
     char end;
     if (sscanf(text, "%d/%d%c", &o->task, &o->n_tasks, &end) == 2 && o->task >= 1 && o->task <= o->n_tasks &&
-        o->n_tasks <= RWS_SWEEP_MAX_RUNS)
+        o->n_tasks <= RWS_MAX_SWEEP_RUNS)
         return 0;
     return rws__arguments_fail(state, "--task takes I/N with I from 1 to N, as in 3/12, not \"%s\".",
                                rws__quote_short(text).text);
@@ -112,7 +112,7 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     RWS_TRY(rws_sweep_check(sweep, !o->list, err));
     if (o->list) {
         for (int i = 0; i < sweep->n; i++) {
-            if (o->campaign.json) rws__report_json(json_pack("{s:o}", "run", rws__report_string(sweep->runs[i].name)));
+            if (o->campaign.json) rws__output_json(json_pack("{s:o}", "run", rws__json_string(sweep->runs[i].name)));
             else puts(sweep->runs[i].name);
         }
         return RWS_OK;

@@ -3,10 +3,10 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "rws/command.h"
-#include "rws/gallery.h"
+#include "rws/picture_grid.h"
 #include "rws/options.h"
 #include "rws/progress.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/signals.h"
 #include "comm/comm.h"
 #include "store/checkpoint.h"
@@ -34,21 +34,21 @@ typedef struct {
 
 /* ---- pictures: the first test data with the answers of the guide */
 
-static rws_status ask(session *s, rws_gallery *gallery, rws_error *err)
+static rws_status ask(session *s, rws_picture_grid *gallery, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
     const int         K = c->eval_particles < MAX_SEEN ? c->eval_particles : MAX_SEEN;
     for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
         rws_answers *a;
         RWS_TRY(rws_trainer_ask(s->trainer, &(rws_question){.test = i, .n_particles = K, .seed = c->seed}, &a, err));
-        if (a->n) rws__gallery_add(gallery, a->list[0].reports, a->list[0].n_reports);
+        if (a->n) rws__picture_grid_add(gallery, a->list[0].reports, a->list[0].n_reports);
         rws_answers_free(a);
     }
     return RWS_OK;
 }
 
 /* Draws RUN/pictures/ITERATION.png. */
-static rws_status draw(const session *s, const rws_gallery *gallery, rws_error *err)
+static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_error *err)
 {
     const uint64_t done = rws_trainer_iteration(s->trainer);
     char           name[32], title[48];
@@ -56,7 +56,7 @@ static rws_status draw(const session *s, const rws_gallery *gallery, rws_error *
     snprintf(title, sizeof title, "iteration %" PRIu64, done);
     char *folder = rws__file_join(s->options.out, "pictures"), *path = folder ? rws__file_join(folder, name) : NULL;
     rws_status status = path ? rws__file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
-    if (status == RWS_OK) status = rws__gallery_draw(gallery, title, path, err);
+    if (status == RWS_OK) status = rws__picture_grid_draw(gallery, title, path, err);
     free(path);
     free(folder);
     return status;
@@ -65,16 +65,16 @@ static rws_status draw(const session *s, const rws_gallery *gallery, rws_error *
 /* A failure ends the pictures, not the training. */
 static void draw_pictures(session *s)
 {
-    rws_gallery gallery = {.pairs = true};
-    rws_error   err;
-    rws_status  status = ask(s, &gallery, &err);
+    rws_picture_grid gallery = {.pairs = true};
+    rws_error        err;
+    rws_status       status = ask(s, &gallery, &err);
     if (status == RWS_OK && gallery.n) status = draw(s, &gallery, &err);
     if (status != RWS_OK && status != RWS_STOPPED) {
         rws__progress_clear(&s->progress);
         rws__note("There will be no more pictures: %s", err.text);
     }
     if (status != RWS_OK || !gallery.n) s->pictures = 0;
-    rws__gallery_release(&gallery);
+    rws__picture_grid_release(&gallery);
 }
 
 /* ---- callbacks of training */
@@ -119,15 +119,15 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     session *s = context;
     char     brief[128];
     rws__progress_clear(&s->progress);
-    rws__report_brief(m, brief, sizeof brief);
+    rws__output_brief(m, brief, sizeof brief);
     rws__progress_note(&s->progress, "%s", brief);
     if (s->options.json) {
-        rws__report_measures(rws_trainer_model(t), m, rws_trainer_seconds(t), final);
+        rws__output_measures(rws_trainer_model(t), m, rws_trainer_seconds(t), final);
     } else if (!final) {
-        rws__report_row(m, m->seconds, !s->heading);
+        rws__output_row(m, m->seconds, !s->heading);
         s->heading = true;
     }
-    if (!s->impossible) rws__report_impossible(m);
+    if (!s->impossible) rws__output_impossible(m);
     s->impossible |= m->impossible > 0;
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
     note_unvisited(s, t, final);
@@ -234,8 +234,8 @@ static rws_status finished(session *s, rws_error *err)
     RWS_TRY(rws_trainer_evaluate(s->trainer, &m, err));
     rws__note("The run in %s is finished: %" PRIu64 " iterations are done; --iterations would extend it.",
               s->options.out, m.iteration);
-    if (s->options.json) rws__report_measures(rws_trainer_model(s->trainer), &m, m.seconds, true);
-    else rws__report_row(&m, m.seconds, true);
+    if (s->options.json) rws__output_measures(rws_trainer_model(s->trainer), &m, m.seconds, true);
+    else rws__output_row(&m, m.seconds, true);
     return RWS_OK;
 }
 

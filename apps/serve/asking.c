@@ -19,12 +19,12 @@
 #include <string.h>
 
 enum {
-    BATCH = 1000,     /* samples that are drawn at a time */
-    MOST_MOMENTS = 8, /* of a choice in marginals; a picture or a code has more */
-    MOST_PARTICLES = 1000
+    BATCH = 1000,    /* samples that are drawn at a time */
+    MAX_MOMENTS = 8, /* of a choice in marginals; a picture or a code has more */
+    MAX_PARTICLES = 1000
 };
-#define MOST_NUMBERS 2e7 /* in the fields of all samples of a batch */
-#define LOOK_EVERY 0.1   /* seconds between two looks whether the client is there */
+#define MAX_NUMBERS 2e7 /* in the fields of all samples of a batch */
+#define LOOK_EVERY 0.1  /* seconds between two looks whether the client is there */
 
 /* A question that is under way: it holds a posterior. */
 typedef struct {
@@ -108,9 +108,9 @@ static bool is_known(const char *model)
 static char *find_folder(rws_core *c, const rws_request *r, const char **named, rws_reply *reply)
 {
     rws__catalogue_read(c->catalogue);
-    const rws_listed *run = rws__core_run(c, r, reply);
-    const char       *model = run ? rws_result_get(&run->result, "model") : NULL;
-    char             *folder = NULL;
+    const rws_catalogue_run *run = rws__core_run(c, r, reply);
+    const char              *model = run ? rws_result_get(&run->result, "model") : NULL;
+    char                    *folder = NULL;
     *named = named_object(c, model);
     if (run && !run->folder) rws__reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
     else if (run && !is_known(model))
@@ -269,9 +269,9 @@ static void write_answers(const rws_answers *a, const rws_body *body, rws_buffer
 {
     rws__buffer_open(out, '{');
     rws__answers_write(a,
-                       &(rws_answers_parts){.answers = body->top,
-                                            .particles = body->listed ? MOST_PARTICLES : 0,
-                                            .marginals = body->marginals ? MOST_MOMENTS : 0},
+                       &(rws_answers_shown){.answers = body->top,
+                                            .particles = body->listed ? MAX_PARTICLES : 0,
+                                            .marginals = body->marginals ? MAX_MOMENTS : 0},
                        out);
     rws__buffer_close(out, '}');
 }
@@ -329,7 +329,7 @@ static int batch_of(const asking *a)
 {
     double numbers = 1;
     for (int i = 0; i < a->n_fields; i++) numbers += a->fields[i].dim;
-    const int most = (int)fmin(BATCH, fmax(1, MOST_NUMBERS / numbers)), left = a->body.samples - a->done;
+    const int most = (int)fmin(BATCH, fmax(1, MAX_NUMBERS / numbers)), left = a->body.samples - a->done;
     return left < most ? left : most;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP = 10, MOST_TOP = 1000, MOST_TEXT = 20000, MOST_SIDE = 1024, MOST_CHOICES = 20000, MOST_TEST = 1000000 };
+enum { TOP = 10, MAX_TOP = 1000, MAX_TEXT = 20000, MAX_SIDE = 1024, MAX_CHOICES = 20000, MAX_TEST = 1000000 };
 
 void rws__body_release(rws_body *p)
 {
@@ -130,8 +130,8 @@ static rws_status read_picture(const json_t *object, rws_body_datum *out, rws_er
 {
     const json_t *grey = json_object_get(object, "grey");
     int           wide = 0, high = 0;
-    RWS_TRY(read_int(object, "wide", 1, MOST_SIDE, &wide, err));
-    RWS_TRY(read_int(object, "high", 1, MOST_SIDE, &high, err));
+    RWS_TRY(read_int(object, "wide", 1, MAX_SIDE, &wide, err));
+    RWS_TRY(read_int(object, "high", 1, MAX_SIDE, &high, err));
     const size_t n = (size_t)wide * (size_t)high;
     if (n == 0 || json_array_size(grey) != n)
         return rws_fail(err, RWS_BAD_INPUT,
@@ -153,8 +153,8 @@ static rws_status read_picture(const json_t *object, rws_body_datum *out, rws_er
 static rws_status read_text(const json_t *value, rws_body_datum *out, rws_error *err)
 {
     if (!json_is_string(value)) return rws_fail(err, RWS_BAD_INPUT, "\"text\" is a text.");
-    if (json_string_length(value) > MOST_TEXT)
-        return rws_fail(err, RWS_BAD_INPUT, "\"text\" has at most %d bytes.", MOST_TEXT);
+    if (json_string_length(value) > MAX_TEXT)
+        return rws_fail(err, RWS_BAD_INPUT, "\"text\" has at most %d bytes.", MAX_TEXT);
     out->question.text = json_string_value(value);
     return RWS_OK;
 }
@@ -174,7 +174,7 @@ static rws_status read_datum(const json_t *object, const rws_field *fields, int 
     case 0: return read_text(json_object_get(object, "text"), out, err);
     case 1: return read_picture(json_object_get(object, "picture"), out, err);
     case 2: return read_fields(json_object_get(object, "fields"), fields, n, out, err);
-    case 3: return read_int(object, "test", 0, MOST_TEST, &out->question.test, err);
+    case 3: return read_int(object, "test", 0, MAX_TEST, &out->question.test, err);
     default:
         return rws_fail(err, RWS_BAD_INPUT, "Which datum? Give it as \"text\", \"picture\", \"fields\" or \"test\".");
     }
@@ -203,8 +203,8 @@ static rws_status read_choices(const json_t *body, const char *key, rws_body *ou
     const json_t *list = json_object_get(body, key);
     const size_t  n = json_array_size(list);
     if (!list) return rws_fail(err, RWS_BAD_INPUT, "A score needs \"%s\", an array of all choices.", key);
-    if (!json_is_array(list) || n > MOST_CHOICES)
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is an array of at most %d choices.", key, MOST_CHOICES);
+    if (!json_is_array(list) || n > MAX_CHOICES)
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is an array of at most %d choices.", key, MAX_CHOICES);
     out->choices = calloc(n + 1, sizeof *out->choices);
     if (!out->choices) return rws_no_memory(err, "choices");
     for (size_t i = 0; i < n; i++) {
@@ -278,7 +278,7 @@ static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_fi
     RWS_TRY(check_keys(body, keys[kind], err));
     RWS_TRY(read_count(body, "seed", 0, 9007199254740992.0, &seed, err));
     RWS_TRY(read_int(body, "particles", 1, limits->particles, &out->particles, err));
-    RWS_TRY(read_int(body, "top", 0, MOST_TOP, &out->top, err));
+    RWS_TRY(read_int(body, "top", 0, MAX_TOP, &out->top, err));
     RWS_TRY(read_int(body, "n", 1, limits->samples, &out->samples, err));
     RWS_TRY(read_bool(body, "particles_listed", &out->listed, err));
     RWS_TRY(read_bool(body, "marginals", &out->marginals, err));

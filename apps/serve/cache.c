@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 64, MOST_KEY = RWS_MAX_HEAD, MOST_KEPT = 8 << 20, STRIPES = 16 };
+enum { KEPT = 64, MAX_KEY = RWS_MAX_HEAD, MAX_KEPT = 8 << 20, STRIPES = 16 };
 
 typedef struct {
     char    *key; /* path and query */
@@ -56,7 +56,7 @@ static bool make_key(const rws_request *r, rws_buffer *key)
         const rws_argument *a = &r->arguments[i];
         rws__buffer_print(key, "/%zu:%s,%zu:%s", strlen(a->name), a->name, strlen(a->value), a->value);
     }
-    return key->bytes && !key->starved && key->n < MOST_KEY;
+    return key->bytes && !key->starved && key->n < MAX_KEY;
 }
 
 static bool cache_find(rws_reply_cache *c, const char *key, uint64_t serial, rws_reply *reply)
@@ -75,7 +75,7 @@ static bool cache_find(rws_reply_cache *c, const char *key, uint64_t serial, rws
 
 static void cache_put(rws_reply_cache *c, const char *key, uint64_t serial, const rws_buffer *body)
 {
-    if (body->n > MOST_KEPT) return;
+    if (body->n > MAX_KEPT) return;
     kept new = {strdup(key), serial, malloc(body->n + 1), body->n};
     if (new.key &&new.bytes) memcpy(new.bytes, body->bytes, body->n);
     pthread_mutex_lock(&c->lock);

@@ -20,20 +20,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEEPEST = 3, MOST_FOLDERS = 20000, FOLDERS_AT_ONCE = 200, PATIENCE = 2000 /* ms for a locked store */ };
+enum { DEEPEST = 3, MAX_FOLDERS = 20000, FOLDERS_AT_ONCE = 200, PATIENCE = 2000 /* ms for a locked store */ };
 #define SETTLED 3600.0 /* seconds after which a run that has not changed gets no more measures */
 #define TICK 0.1       /* seconds by which two changes of a file may have the same time */
 
-/* A run: the memory behind an rws_listed. Without memory a point is left out until the store is read again. */
+/* A run: the memory behind an rws_catalogue_run. Without memory a point is left out until the store is read again. */
 typedef struct {
-    rws_listed public;
+    rws_catalogue_run public;
     rws_growing       run;
     char             *store; /* path */
     char             *folder;
     int               n_shown;    /* numbers in all snapshots */
     rws_checksum_seen seen;       /* rows that were checked */
     double            changed;    /* when something was new */
-    bool              present;    /* found by the refresh that is going on */
+    bool              present;    /* found by the refresh that is running */
     time_t            store_time; /* when the store was written last */
 } rws_entry;
 
@@ -57,11 +57,11 @@ struct rws_catalogue {
     char           **given; /* real paths as given */
     int              n_given;
     store          **stores;
-    int              n_stores, room_stores;
+    int              n_stores, capacity_stores;
     rws_entry      **entries; /* sorted by name */
-    int              n_entries, room_entries;
+    int              n_entries, capacity_entries;
     problems         known;
-    problems         found; /* by the refresh that is going on */
+    problems         found; /* by the refresh that is running */
     problems         away;  /* found by the last search of the folders */
     int              pause; /* refreshes until the next search */
     char (*gone)[RWS_RUN_ID + 1];
@@ -219,7 +219,7 @@ static void find_store(rws_catalogue *c, const char *path, const char *only)
         return;
     }
     store *s = calloc(1, sizeof *s);
-    if (!s || !rws__make_room(&c->stores, c->n_stores, &c->room_stores, sizeof *c->stores)) {
+    if (!s || !rws__list_grow(&c->stores, c->n_stores, &c->capacity_stores, sizeof *c->stores)) {
         free(s);
         return;
     }
@@ -236,7 +236,7 @@ static void search(rws_catalogue *c, const char *folder, int depth, int *n_folde
     if (there) find_store(c, real, NULL);
     free(real);
     free(path);
-    if (there || depth == DEEPEST || ++*n_folders > MOST_FOLDERS) return;
+    if (there || depth == DEEPEST || ++*n_folders > MAX_FOLDERS) return;
     DIR *list = opendir(folder);
     for (struct dirent *item; list && (item = readdir(list));) {
         if (item->d_name[0] == '.' || (item->d_type != DT_DIR && item->d_type != DT_LNK && item->d_type != DT_UNKNOWN))
@@ -322,7 +322,7 @@ static bool complete(const rws_catalogue *c, const store *s, rws_head *h)
 static rws_entry *new_entry(rws_catalogue *c, const store *s, const rws_head *h, const char *id)
 {
     rws_entry *e = calloc(1, sizeof *e);
-    if (!e || !rws__make_room(&c->entries, c->n_entries, &c->room_entries, sizeof *c->entries)) {
+    if (!e || !rws__list_grow(&c->entries, c->n_entries, &c->capacity_entries, sizeof *c->entries)) {
         free(e);
         return NULL;
     }
@@ -664,12 +664,12 @@ int rws__catalogue_n(const rws_catalogue *c)
     return c->n_entries;
 }
 
-const rws_listed *rws__catalogue_at(const rws_catalogue *c, int i)
+const rws_catalogue_run *rws__catalogue_at(const rws_catalogue *c, int i)
 {
     return &c->entries[i]->public;
 }
 
-const rws_listed *rws__catalogue_find(const rws_catalogue *c, const char *id)
+const rws_catalogue_run *rws__catalogue_find(const rws_catalogue *c, const char *id)
 {
     const rws_entry *e = find_entry(c, id);
     return e ? &e->public : NULL;

@@ -27,11 +27,11 @@ typedef struct {
     const char *state;   /* "training", "stopped" (unfinished, and no process trains it), "finished" or "failed" */
     bool        damaged; /* rows in the store are not those that were written */
     uint64_t    serial;  /* of the refresh that changed it last */
-} rws_listed;
+} rws_catalogue_run;
 
-static inline const rws_listed *rws__listed_of(const rws_result *result)
+static inline const rws_catalogue_run *rws__catalogue_run_of(const rws_result *result)
 {
-    return (const rws_listed *)((const char *)result - offsetof(rws_listed, result));
+    return (const rws_catalogue_run *)((const char *)result - offsetof(rws_catalogue_run, result));
 }
 
 /* A store or folder that cannot be read. */
@@ -56,11 +56,11 @@ void rws__catalogue_done(rws_catalogue *c);
 
 /* ---- Between the two. */
 
-uint64_t           rws__catalogue_serial(const rws_catalogue *c);
-int                rws__catalogue_n(const rws_catalogue *c);
-const rws_listed  *rws__catalogue_at(const rws_catalogue *c, int i); /* sorted by name */
-const rws_listed  *rws__catalogue_find(const rws_catalogue *c, const char *id);
-const rws_problem *rws__catalogue_problem(const rws_catalogue *c, int i); /* NULL beyond the end */
+uint64_t                 rws__catalogue_serial(const rws_catalogue *c);
+int                      rws__catalogue_n(const rws_catalogue *c);
+const rws_catalogue_run *rws__catalogue_at(const rws_catalogue *c, int i); /* sorted by name */
+const rws_catalogue_run *rws__catalogue_find(const rws_catalogue *c, const char *id);
+const rws_problem       *rws__catalogue_problem(const rws_catalogue *c, int i); /* NULL beyond the end */
 
 /* The ids of runs that the last refresh no longer found. */
 const char *rws__catalogue_gone(const rws_catalogue *c, int i); /* NULL beyond the end */

@@ -13,26 +13,26 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_GROUPS = 200, MOST_CURVES = 40, MOST_PANELS = 8, POINTS = 600 };
+enum { MAX_GROUPS = 200, MAX_CURVES = 40, MAX_PANELS = 8, POINTS = 600 };
 
 /* Runs that agree in everything but their seed. */
 typedef struct {
-    const rws_bundle  *about;
-    const rws_listed **runs;
-    int                n_runs;
-    rws_gathered       curve;
+    const rws_bundle         *about;
+    const rws_catalogue_run **runs;
+    int                       n_runs;
+    rws_gathered              curve;
 } group;
 
 typedef struct {
-    const char        *metric;
-    bool               seconds, log_x, log_y;
-    double             from, to, points;
-    const char        *panel_key; /* NULL: no panels */
-    const rws_listed **runs;
-    int                n_runs;
-    rws_bundles        bundles;
-    group             *groups; /* one for each bundle */
-    int                n_groups;
+    const char               *metric;
+    bool                      seconds, log_x, log_y;
+    double                    from, to, points;
+    const char               *panel_key; /* NULL: no panels */
+    const rws_catalogue_run **runs;
+    int                       n_runs;
+    rws_bundles               bundles;
+    group                    *groups; /* one for each bundle */
+    int                       n_groups;
 } comparison;
 
 static void release(comparison *p)
@@ -53,7 +53,7 @@ static rws_status make_groups(comparison *p, rws_error *err)
 {
     static const char *const leave[] = {"iterations", NULL};
     const rws_bundle_options options = {
-        .leave = leave, .panel = p->panel_key, .most = MOST_GROUPS, .advice = "where, such as where=method=ww"};
+        .leave = leave, .panel = p->panel_key, .most = MAX_GROUPS, .advice = "where, such as where=method=ww"};
     const rws_result **results = calloc((size_t)p->n_runs + 1, sizeof *results);
     if (!results) return rws_no_memory(err, "a comparison");
     for (int i = 0; i < p->n_runs; i++) results[i] = &p->runs[i]->result;
@@ -266,9 +266,9 @@ static bool has_positive(const comparison *p)
 }
 
 typedef struct {
-    rws_panel panels[MOST_PANELS];
-    rws_curve curves[MOST_CURVES];
-    rws_axis  x[MOST_PANELS], y;
+    rws_panel panels[MAX_PANELS];
+    rws_curve curves[MAX_CURVES];
+    rws_axis  x[MAX_PANELS], y;
     int       n_panels, n_curves;
     char      caption[64];
 } drawing;
@@ -279,9 +279,9 @@ static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
     for (int i = 0; i < p->n_groups; i++) {
         const group *g = &p->groups[i];
         if (g->curve.n == 0) continue;
-        if (d->n_curves == MOST_CURVES || (d->n_panels == MOST_PANELS && strcmp(panel, g->about->panel) != 0))
+        if (d->n_curves == MAX_CURVES || (d->n_panels == MAX_PANELS && strcmp(panel, g->about->panel) != 0))
             return rws_fail(err, RWS_BAD_INPUT, "A figure has at most %d curves in %d panels: choose some runs.",
-                            MOST_CURVES, MOST_PANELS);
+                            MAX_CURVES, MAX_PANELS);
         rws_curve *curve = &d->curves[d->n_curves];
         *curve = rws__gathered_curve(&g->curve, g->about->method);
         curve->label = g->about->label;

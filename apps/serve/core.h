@@ -88,18 +88,19 @@ bool rws__core_answer_cached(rws_core *c, const rws_route *route, const rws_requ
  * rws__catalogue_done. */
 
 /* The runs that "where" and "runs" of the query select; the caller frees *out. False with the reply if the query is wrong. */
-bool rws__core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply);
+bool rws__core_select(const rws_core *c, const rws_request *r, const rws_catalogue_run ***out, int *n,
+                      rws_reply *reply);
 
 /* The run that segment 2 of the path names; NULL with a 404. */
-const rws_listed *rws__core_run(const rws_core *c, const rws_request *r, rws_reply *reply);
+const rws_catalogue_run *rws__core_run(const rws_core *c, const rws_request *r, rws_reply *reply);
 
 /* A run as an object with its configuration, last values and warnings. */
-void rws__listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+void rws__catalogue_run_write(const rws_core *c, const rws_catalogue_run *run, rws_buffer *out);
 
-/* The warnings about a run, as an array of {"kind", "sentence"}. */
-void rws__warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+/* The warnings about a run, as an array of {"kind", "message"}. */
+void rws__warnings_write(const rws_core *c, const rws_catalogue_run *run, rws_buffer *out);
 
-/* The key "problems" with an array of {"path", "sentence"}. */
+/* The key "problems" with an array of {"path", "message"}. */
 void rws__problems_write(const rws_core *c, rws_buffer *out);
 
 /* Ends a reply: sets its type, or makes it a 503 if there was no memory for it. */

@@ -29,7 +29,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Puts the least and the largest point in the places of the kept points that are nearest to them. */
-static void keep_extremes(const double *y, const int *at, int n, int *keep, int n_kept)
+static void keep_extremes(const double *y, const int *at, int n, int *keep, int n_pending)
 {
     int least = 0, largest = 0;
     for (int i = 1; i < n; i++) {
@@ -40,42 +40,42 @@ static void keep_extremes(const double *y, const int *at, int n, int *keep, int 
     int       used = -1;
     for (int e = 0; e < 2; e++) {
         int nearest = -1;
-        for (int i = 1; i + 1 < n_kept; i++)
+        for (int i = 1; i + 1 < n_pending; i++)
             if (i != used && (nearest < 0 || abs(keep[i] - extremes[e]) < abs(keep[nearest] - extremes[e])))
                 nearest = i;
-        if (extremes[e] == keep[0] || extremes[e] == keep[n_kept - 1] || nearest < 0) continue;
+        if (extremes[e] == keep[0] || extremes[e] == keep[n_pending - 1] || nearest < 0) continue;
         keep[nearest] = extremes[e];
         used = nearest;
     }
-    qsort(keep, (size_t)n_kept, sizeof *keep, ascending);
+    qsort(keep, (size_t)n_pending, sizeof *keep, ascending);
 }
 
 int rws__downsample(const double *x, const double *y, int n, int most, int *keep)
 {
     RWS_CHECK(most >= 3);
-    int *at = n > most ? malloc((size_t)n * sizeof *at) : NULL, n_finite = 0, n_kept = 0;
+    int *at = n > most ? malloc((size_t)n * sizeof *at) : NULL, n_finite = 0, n_pending = 0;
     for (int i = 0; i < n && at; i++)
         if (isfinite(y[i])) at[n_finite++] = i;
     if (!at) { /* few points; or no memory, and then the first ones */
-        for (; n_kept < n && n_kept < most; n_kept++) keep[n_kept] = n_kept;
-        return n_kept;
+        for (; n_pending < n && n_pending < most; n_pending++) keep[n_pending] = n_pending;
+        return n_pending;
     }
     if (n_finite <= most) {
-        for (; n_kept < n_finite; n_kept++) keep[n_kept] = at[n_kept];
+        for (; n_pending < n_finite; n_pending++) keep[n_pending] = at[n_pending];
         free(at);
-        return n_kept;
+        return n_pending;
     }
     const double step = (double)(n_finite - 2) / (most - 2);
     int          before = 0;
-    keep[n_kept++] = at[0];
+    keep[n_pending++] = at[0];
     for (int b = 0; b < most - 2; b++) {
         const int from = 1 + (int)(b * step), to = 1 + (int)((b + 1) * step);
         const int next = b + 3 > most - 1 ? n_finite : 1 + (int)((b + 2) * step);
         before = choose(x, y, at, before, from, to, next > n_finite ? n_finite : next);
-        keep[n_kept++] = at[before];
+        keep[n_pending++] = at[before];
     }
-    keep[n_kept++] = at[n_finite - 1];
-    keep_extremes(y, at, n_finite, keep, n_kept);
+    keep[n_pending++] = at[n_finite - 1];
+    keep_extremes(y, at, n_finite, keep, n_pending);
     free(at);
-    return n_kept;
+    return n_pending;
 }

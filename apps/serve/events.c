@@ -19,7 +19,7 @@ void rws__core_refresh(rws_core *c)
     rws__buffer_open_key(&text, "runs", '[');
     for (int i = 0; i < rws__catalogue_n(c->catalogue); i++)
         if (rws__catalogue_at(c->catalogue, i)->serial == serial)
-            rws__listed_write(c, rws__catalogue_at(c->catalogue, i), &text);
+            rws__catalogue_run_write(c, rws__catalogue_at(c->catalogue, i), &text);
     rws__buffer_close(&text, ']');
     rws__buffer_open_key(&text, "gone", '[');
     for (int i = 0; rws__catalogue_gone(c->catalogue, i); i++)

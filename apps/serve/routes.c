@@ -116,7 +116,7 @@ static const struct {
             "method: string|null, iteration: number, iterations: number, seconds: number, time_left: number|null, "
             "started: string|null, host: string|null, version: string|null, failure: string|null, has_folder: boolean, "
             "config: object, last: <number|null>, spark: {metric: string|null, values: [number|null]}, "
-            "warnings: [{kind: =damaged|failed|broken|closed|falling, sentence: string}]}"},
+            "warnings: [{kind: =damaged|failed|broken|closed|falling, message: string}]}"},
     {"Runs", "{serial: number, event: number, runs: [Run], problems: Problems}"},
     {"Curve", "{name: string, n: number, iterations: [number], seconds: [number|null], values: [number|null]}"},
     {"Curves", "{id: string, name: string, iteration: number, metrics: [Curve]}"},
@@ -149,7 +149,7 @@ static const struct {
      "JSON for each.)"},
     {"Sampling", "{n?: integer 1..100000, seed?: integer 0.., particles_listed?: boolean}"},
     {"Scoring", "{" DATUM ", choices: [Choice]}"},
-    {"Problems", "[{path: string, sentence: string}]"},
+    {"Problems", "[{path: string, message: string}]"},
     {"Changes",
      "{serial: integer, runs: [Run], gone: [string] (Ids of runs that are no longer there.), problems: Problems}"},
     {0},

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARK = 40, MOST_PICTURE = 1 << 24 };
+enum { SPARK = 40, MAX_PICTURE = 1 << 24 };
 
 bool rws__reply_end(rws_reply *reply, const char *type)
 {
@@ -37,7 +37,7 @@ static bool is_among(const char *text, const char *list)
 }
 
 /* Whether the run is named by `runs`, if the request has it. */
-static bool is_named(const rws_request *r, const rws_listed *run)
+static bool is_named(const rws_request *r, const rws_catalogue_run *run)
 {
     for (int i = 0; i < r->n_arguments; i++)
         if (strcmp(r->arguments[i].name, "runs") == 0 && !is_among(run->id, r->arguments[i].value)) return false;
@@ -56,7 +56,7 @@ static rws_status choose(const rws_core *c, const rws_request *r, const rws_resu
     return rws_results_choose(results, n, conditions, n_conditions, err);
 }
 
-bool rws__core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply)
+bool rws__core_select(const rws_core *c, const rws_request *r, const rws_catalogue_run ***out, int *n, rws_reply *reply)
 {
     const size_t       all = (size_t)rws__catalogue_n(c->catalogue) + 1;
     const rws_result **results = calloc(all, sizeof *results);
@@ -67,16 +67,16 @@ bool rws__core_select(const rws_core *c, const rws_request *r, const rws_listed 
     rws_status status = results && *out ? RWS_OK : rws_no_memory(&err, "this reply");
     if (status == RWS_OK) status = choose(c, r, results, &n_results, &err);
     for (int i = 0; i < n_results && status == RWS_OK; i++) {
-        const rws_listed *run = rws__listed_of(results[i]);
+        const rws_catalogue_run *run = rws__catalogue_run_of(results[i]);
         if (is_named(r, run)) (*out)[(*n)++] = run;
     }
     free(results);
     return status == RWS_OK || rws__reply_status(reply, status, &err);
 }
 
-const rws_listed *rws__core_run(const rws_core *c, const rws_request *r, rws_reply *reply)
+const rws_catalogue_run *rws__core_run(const rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    const rws_listed *run = rws__catalogue_find(c->catalogue, r->segment[2]);
+    const rws_catalogue_run *run = rws__catalogue_find(c->catalogue, r->segment[2]);
     if (!run) rws__reply_fail(reply, 404, "There is no such run; /api/runs lists them.");
     return run;
 }
@@ -100,14 +100,14 @@ static void write_spark(const rws_result *r, rws_buffer *out)
     rws__buffer_close(out, '}');
 }
 
-static double time_left(const rws_listed *run)
+static double time_left(const rws_catalogue_run *run)
 {
     const rws_result *r = &run->result;
     if (strcmp(run->state, "training") != 0 || r->iteration == 0 || r->iterations < r->iteration) return NAN;
     return r->seconds / (double)r->iteration * (double)(r->iterations - r->iteration);
 }
 
-void rws__listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
+void rws__catalogue_run_write(const rws_core *c, const rws_catalogue_run *run, rws_buffer *out)
 {
     const rws_result *r = &run->result;
     rws__buffer_open(out, '{');
@@ -151,7 +151,7 @@ void rws__problems_write(const rws_core *c, rws_buffer *out)
     for (int i = 0; rws__catalogue_problem(c->catalogue, i); i++) {
         rws__buffer_open(out, '{');
         rws__buffer_key_text(out, "path", rws__catalogue_problem(c->catalogue, i)->path);
-        rws__buffer_key_text(out, "sentence", rws__catalogue_problem(c->catalogue, i)->message);
+        rws__buffer_key_text(out, "message", rws__catalogue_problem(c->catalogue, i)->message);
         rws__buffer_close(out, '}');
     }
     rws__buffer_close(out, ']');
@@ -159,9 +159,9 @@ void rws__problems_write(const rws_core *c, rws_buffer *out)
 
 bool rws__answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    const rws_listed **runs;
-    int                n;
-    rws_buffer        *out = &reply->body;
+    const rws_catalogue_run **runs;
+    int                       n;
+    rws_buffer               *out = &reply->body;
     rws__catalogue_read(c->catalogue);
     const bool good = rws__core_select(c, r, &runs, &n, reply);
     if (good) {
@@ -170,7 +170,7 @@ bool rws__answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
         rws__buffer_key_number(out, "event", (double)rws__changes_latest(c->changes));
         rws__buffer_key(out, "runs");
         rws__buffer_open(out, '[');
-        for (int i = 0; i < n; i++) rws__listed_write(c, runs[i], out);
+        for (int i = 0; i < n; i++) rws__catalogue_run_write(c, runs[i], out);
         rws__buffer_close(out, ']');
         rws__problems_write(c, out);
         rws__buffer_close(out, '}');
@@ -183,8 +183,8 @@ bool rws__answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
 bool rws__answer_run(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     rws__catalogue_read(c->catalogue);
-    const rws_listed *run = rws__core_run(c, r, reply);
-    if (run) rws__listed_write(c, run, &reply->body);
+    const rws_catalogue_run *run = rws__core_run(c, r, reply);
+    if (run) rws__catalogue_run_write(c, run, &reply->body);
     rws__catalogue_done(c->catalogue);
     return run && rws__reply_end(reply, "application/json");
 }
@@ -226,7 +226,7 @@ static void write_history(const rws_history *h, const wanted *w, int *keep, rws_
     rws__buffer_close(out, '}');
 }
 
-static void write_histories(const rws_listed *run, const wanted *w, int *keep, rws_buffer *out)
+static void write_histories(const rws_catalogue_run *run, const wanted *w, int *keep, rws_buffer *out)
 {
     const rws_result *r = &run->result;
     rws__buffer_open(out, '{');
@@ -248,7 +248,7 @@ bool rws__answer_metrics_of(rws_core *c, const rws_request *r, rws_reply *reply)
     int *keep = malloc(RWS_MAX_POINTS * sizeof *keep);
     if (!keep) return rws__reply_fail(reply, 503, "There is no memory for this reply.");
     rws__catalogue_read(c->catalogue);
-    const rws_listed *run = rws__core_run(c, r, reply);
+    const rws_catalogue_run *run = rws__core_run(c, r, reply);
     if (run) write_histories(run, &w, keep, &reply->body);
     rws__catalogue_done(c->catalogue);
     free(keep);
@@ -257,9 +257,9 @@ bool rws__answer_metrics_of(rws_core *c, const rws_request *r, rws_reply *reply)
 
 bool rws__answer_metrics(rws_core *c, const rws_request *r, rws_reply *reply)
 {
-    wanted             w;
-    const rws_listed **runs;
-    int                n;
+    wanted                    w;
+    const rws_catalogue_run **runs;
+    int                       n;
     if (!read_wanted(r, &w, reply)) return false;
     int *keep = malloc(RWS_MAX_POINTS * sizeof *keep);
     if (!keep) return rws__reply_fail(reply, 503, "There is no memory for this reply.");
@@ -298,7 +298,7 @@ static void write_shot(const rws_shot *s, rws_buffer *out)
 bool rws__answer_snapshots(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     rws__catalogue_read(c->catalogue);
-    const rws_listed *run = rws__core_run(c, r, reply);
+    const rws_catalogue_run *run = rws__core_run(c, r, reply);
     if (run) {
         rws__buffer_open(&reply->body, '{');
         rws__buffer_key(&reply->body, "snapshots");
@@ -317,8 +317,8 @@ bool rws__answer_snapshots(rws_core *c, const rws_request *r, rws_reply *reply)
 static char *pictures_of(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     rws__catalogue_read(c->catalogue);
-    const rws_listed *run = rws__core_run(c, r, reply);
-    char             *folder = run && run->folder ? rws__file_join(run->folder, "pictures") : NULL;
+    const rws_catalogue_run *run = rws__core_run(c, r, reply);
+    char                    *folder = run && run->folder ? rws__file_join(run->folder, "pictures") : NULL;
     if (folder && !rws__catalogue_holds(c->catalogue, folder)) {
         free(folder);
         folder = strdup(""); /* there are none, or a link leads outside */
@@ -370,7 +370,7 @@ bool rws__answer_picture(rws_core *c, const rws_request *r, rws_reply *reply)
     snprintf(name, sizeof name, "%08" PRIu64 ".png", iteration);
     char      *path = folder[0] ? rws__file_join(folder, name) : NULL;
     const bool inside = path && rws__catalogue_holds(c->catalogue, path);
-    const bool good = inside && rws__file_read(path, MOST_PICTURE, &bytes, &size, &err) == RWS_OK;
+    const bool good = inside && rws__file_read(path, MAX_PICTURE, &bytes, &size, &err) == RWS_OK;
     if (good) {
         rws__buffer_add(&reply->body, (const char *)bytes, size);
         free(bytes);

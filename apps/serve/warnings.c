@@ -11,7 +11,7 @@ static void add(rws_buffer *out, const char *kind, const char *message)
 {
     rws__buffer_open(out, '{');
     rws__buffer_key_text(out, "kind", kind);
-    rws__buffer_key_text(out, "sentence", message);
+    rws__buffer_key_text(out, "message", message);
     rws__buffer_close(out, '}');
 }
 
@@ -115,7 +115,7 @@ static void check_falling(const rws_result *r, rws_buffer *out)
     add(out, "falling", text);
 }
 
-void rws__warnings_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
+void rws__warnings_write(const rws_core *c, const rws_catalogue_run *run, rws_buffer *out)
 {
     const rws_result *r = &run->result;
     rws__buffer_open(out, '[');

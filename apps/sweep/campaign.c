@@ -7,7 +7,7 @@
 #include "rws/child.h"
 #include "rws/options.h"
 #include "rws/progress.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "rws/signals.h"
 #include "sweep/slurm.h"
 #include "optim/schedule.h"
@@ -148,7 +148,7 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
 {
     rws_store_progress p;
     char              *store = store_of(s, e);
-    const rws_status   status = rws__store_ask(store, e->run->name, &p, err);
+    const rws_status   status = rws__store_progress(store, e->run->name, &p, err);
     free(store);
     RWS_TRY(status);
     e->iteration = p.iteration;
@@ -272,7 +272,7 @@ static void show(campaign *s)
     if (s->result.failed) rws__progress_note(&s->progress, "%d failed; %s", s->result.failed, note);
     else rws__progress_note(&s->progress, "%s", note);
     estimate(s, &share, &left);
-    rws__progress_show_share(&s->progress, (uint64_t)ended, share, left);
+    rws__progress_show_fraction(&s->progress, (uint64_t)ended, share, left);
 }
 
 /* ---- starting */
@@ -330,7 +330,7 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
     if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
 }
 
-/* Whether a run goes on with what its folder has. A run that ended before its first checkpoint and its first measures
+/* Whether a run continues with what its folder has. A run that ended before its first checkpoint and its first measures
  * begins anew, as the sweep has it now. */
 static bool resumes(const campaign *s, const entry *e)
 {
@@ -452,8 +452,8 @@ static void report_end(campaign *s, int child)
         json_t *o = json_pack("{s:s,s:s}", "run", e->run->name, "state", e->failure ? "failed" : "finished");
         if (e->failure) json_object_set_new(o, "failure", json_string(e->failure));
         json_object_update_missing(o, line);
-        json_object_set_new(o, "seconds_left", rws__report_real(round(left)));
-        rws__report_json(o);
+        json_object_set_new(o, "seconds_left", rws__json_real(round(left)));
+        rws__output_json(o);
     } else if (e->failure) {
         printf("failed    %s: %s\n", e->run->name, e->failure);
     } else {
@@ -593,7 +593,7 @@ static void report_all(const campaign *s)
 {
     const rws_campaign_result *r = &s->result;
     if (s->options->json) {
-        rws__report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "runs", s->n, "finished",
+        rws__output_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "runs", s->n, "finished",
                                    r->finished + r->found, "finished_before", r->found, "failed", r->failed));
         return;
     }

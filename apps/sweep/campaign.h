@@ -1,6 +1,6 @@
 /* campaign.h - the runs of a sweep, as many at a time as there are cores, until all have ended.
  *
- * A run that is finished is skipped, a run that was interrupted goes on, and a run that fails is reported and does not
+ * A run that is finished is skipped, a run that was interrupted continues, and a run that fails is reported and does not
  * stop the others. Several programs may work on the same folder: none starts a run that another one trains.
  *
  *     sweep -> [campaign] -> child -> rws train, rws eval -> folders, metrics.sqlite

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "store/held.h"
 #include "results/results.h"
 
@@ -24,7 +24,7 @@
 
 /* Runs a program. *line becomes the first line that it prints or, if it prints nothing, complains; g_free frees it. Returns its
  * exit status, 127 if it cannot be started. */
-static int ask_program(const char *const *argv, char **line)
+static int run_program(const char *const *argv, char **line)
 {
     char      *out = NULL, *complaint = NULL;
     int        status = 0;
@@ -136,7 +136,7 @@ static void print_standing(const rws_sweep_run *run, const standing *s, bool jso
         if (s->task) json_object_set_new(o, "task", json_integer(task));
         if (host) json_object_set_new(o, "host", json_string(host));
         if (job) json_object_set_new(o, "job", json_string(job));
-        rws__report_json(o);
+        rws__output_json(o);
         return;
     }
     if (s->task)
@@ -165,7 +165,7 @@ rws_status rws__slurm_status(const rws_sweep *sweep, const char *folder, bool js
     if (json) {
         json_t *o = json_pack("{s:b,s:i}", "final", 1, "runs", sweep->n);
         for (int k = 0; k < 5; k++) json_object_set_new(o, states[k], json_integer(count[k]));
-        rws__report_json(o);
+        rws__output_json(o);
     } else {
         printf("%d run%s:", sweep->n, sweep->n == 1 ? "" : "s");
         for (int k = 0, any = 0; k < 5; k++)
@@ -184,7 +184,7 @@ static rws_status check_queue(const char *name, rws_error *err)
 {
     char     *line;
     const int status =
-        ask_program((const char *[]){"squeue", "--noheader", "--name", name, "--format=%i", NULL}, &line);
+        run_program((const char *[]){"squeue", "--noheader", "--name", name, "--format=%i", NULL}, &line);
     rws_status result = RWS_OK;
     if (status == 127)
         result = rws_fail(err, RWS_BAD_INPUT,
@@ -230,7 +230,7 @@ static rws_status write_script(const char *file, const char *folder, int n_tasks
                                            "\"${SLURM_CPUS_PER_TASK:-1}\"\n",
                                       program, sweep, out, n_tasks);
     rws_status status = rws__file_make_folder(tasks, err);
-    if (status == RWS_OK) status = rws__file_read(file, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
+    if (status == RWS_OK) status = rws__file_read(file, RWS_MAX_SWEEP_BYTES, &bytes, &size, err);
     if (status == RWS_OK) {
         status = rws__file_replace(copy, &(rws_piece){bytes, size}, 1, err);
         free(bytes);
@@ -254,7 +254,7 @@ static rws_status submit(const char *script, const char *name, const char *folde
     for (int i = 0; i < n_options; i++) g_ptr_array_add(argv, g_strdup(options[i]));
     g_ptr_array_add(argv, g_strdup(script));
     g_ptr_array_add(argv, NULL);
-    const int status = ask_program((const char *const *)argv->pdata, job);
+    const int status = run_program((const char *const *)argv->pdata, job);
     g_ptr_array_free(argv, TRUE);
     if (status == 127) return rws_fail(err, RWS_BAD_INPUT, "There is no sbatch here.");
     if (status != 0) return rws_fail(err, RWS_BAD_INPUT, "sbatch refused: %s", rws__quote(*job).text);
@@ -267,7 +267,7 @@ static void report_job(const rws_sweep *sweep, const char *file, const char *fol
     if (json) {
         json_t *o = json_pack("{s:b,s:i,s:i}", "final", 1, "runs", sweep->n, "tasks", n);
         if (n) json_object_set_new(o, "job", json_string(job));
-        rws__report_json(o);
+        rws__output_json(o);
     } else if (n) {
         printf("job %s: %d task%s for %d run%s; `rws sweep %s --out %s --status` shows what they do\n", job, n,
                n == 1 ? "" : "s", sweep->n, sweep->n == 1 ? "" : "s", file, folder);
@@ -312,8 +312,8 @@ void rws__slurm_requeue(void)
     char *job = array && task ? g_strconcat(array, "_", task, NULL) : g_strdup(single), *state, *answer = NULL;
     const char *const queue[] = {"squeue", "--noheader", "--jobs", job, "--format=%T", NULL};
     const char *const again[] = {"scontrol", "requeue", job, NULL};
-    if (ask_program(queue, &state) != 0 || strncmp(state, "CANCELLED", 9) != 0) {
-        if (ask_program(again, &answer) == 0) rws__note("Slurm queues task %s again.", job);
+    if (run_program(queue, &state) != 0 || strncmp(state, "CANCELLED", 9) != 0) {
+        if (run_program(again, &answer) == 0) rws__note("Slurm queues task %s again.", job);
         else rws__note("Slurm does not queue task %s again: %s", job, answer);
     }
     g_free(job);

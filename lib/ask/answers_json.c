@@ -168,7 +168,7 @@ static void write_answer(const rws_answer *a, rws_buffer *b)
     rws__buffer_close(b, '}');
 }
 
-void rws__answers_write(const rws_answers *a, const rws_answers_parts *parts, rws_buffer *out)
+void rws__answers_write(const rws_answers *a, const rws_answers_shown *parts, rws_buffer *out)
 {
     rws__buffer_key_number(out, "particles", a->n_particles);
     rws__buffer_key_exact(out, "ess", a->ess);
@@ -183,7 +183,7 @@ void rws__answers_write(const rws_answers *a, const rws_answers_parts *parts, rw
     if (parts->particles > 0) write_particles(a, parts->particles, out);
 }
 
-rws_status rws_answers_json(const rws_answers *a, const rws_answers_parts *parts, char **out, rws_error *err)
+rws_status rws_answers_json(const rws_answers *a, const rws_answers_shown *parts, char **out, rws_error *err)
 {
     rws_buffer b = {0};
     RWS_NEED(out, err);

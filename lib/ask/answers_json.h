@@ -13,7 +13,7 @@
 
 /* The members of an object, which the caller opens and closes: the evidence, answers and, where `parts` says so, marginals and
  * particles. */
-void rws__answers_write(const rws_answers *a, const rws_answers_parts *parts, rws_buffer *out);
+void rws__answers_write(const rws_answers *a, const rws_answers_shown *parts, rws_buffer *out);
 
 /* A sample as an object: its reports, its fields (unless it reports a text) and, if `choices`, its choices. */
 void rws__sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out);

@@ -112,7 +112,7 @@ static rws_status open_run(rws_posterior *p, const char *path, const rws_config 
     if (!s.optimiser)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The run in %s was trained by an optimiser that this program does not have.", path);
-    RWS_TRY(rws__folder_look(*folder, &s, err));
+    RWS_TRY(rws__folder_peek(*folder, &s, err));
     rws__program_changed(&p->program);
     return RWS_OK;
 }
@@ -162,7 +162,7 @@ bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 
 /* ---- engines */
 
-/* NULL with a sentence without memory. */
+/* NULL with a message without memory. */
 static idle *engine_take(rws_posterior *p, rws_error *err)
 {
     pthread_mutex_lock(&p->lock);

@@ -431,7 +431,7 @@ void rws__fiber_thread(bool look)
     if (look && !is_in_front()) put_in_front();
 }
 
-/* The library may be unloaded while the process goes on. */
+/* The library may be unloaded while the process continues. */
 __attribute__((destructor)) static void uninstall(void)
 {
     if (n_before && is_in_front()) sigaction(SIGSEGV, &before[n_before - 1], NULL);

@@ -130,7 +130,7 @@ void rws__file_unmap(const uint8_t *bytes, size_t size)
 
 /* ---- writing */
 
-/* A run is told to stop by signals and writes its checkpoint then, so every call below goes on after EINTR. */
+/* A run is told to stop by signals and writes its checkpoint then, so every call below continues after EINTR. */
 
 /* Writes all bytes, in several calls if need be; false with errno. */
 static bool write_all(int fd, const void *data, size_t n_bytes)

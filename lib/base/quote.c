@@ -7,7 +7,7 @@
 
 rws_status rws__refuse(rws_error *err, const char *name, int line, const char *format, ...)
 {
-    const rws_quoted file = rws__quote_part(name, strlen(name), line ? RWS_QUOTED_SHORT : RWS_MAX_QUOTED);
+    const rws_quoted file = rws__quote_prefix(name, strlen(name), line ? RWS_QUOTED_SHORT : RWS_MAX_QUOTED);
     rws_error        rest;
     va_list          args;
     va_start(args, format);

@@ -17,7 +17,7 @@ typedef struct {
 
 /* The `length` bytes of `raw`, with control characters as '?'. From a text of more than `most` bytes only the end is
  * kept, behind "...", because the end of a path tells most. most is at most RWS_MAX_QUOTED. */
-static inline rws_quoted rws__quote_part(const char *raw, size_t length, size_t most)
+static inline rws_quoted rws__quote_prefix(const char *raw, size_t length, size_t most)
 {
     rws_quoted        out;
     const char *const end = raw + length;
@@ -39,11 +39,11 @@ static inline rws_quoted rws__quote_part(const char *raw, size_t length, size_t 
 /* The same for a text that ends with a zero byte: alone in its message, and beside others. */
 static inline rws_quoted rws__quote(const char *raw)
 {
-    return rws__quote_part(raw, strlen(raw), RWS_MAX_QUOTED);
+    return rws__quote_prefix(raw, strlen(raw), RWS_MAX_QUOTED);
 }
 static inline rws_quoted rws__quote_short(const char *raw)
 {
-    return rws__quote_part(raw, strlen(raw), RWS_QUOTED_SHORT);
+    return rws__quote_prefix(raw, strlen(raw), RWS_QUOTED_SHORT);
 }
 
 /* A list of names for a message, "a, b, c". Names that do not fit become one "…". All zeros is an empty list. */

@@ -1,6 +1,6 @@
 /* text.h - a text that is written through a FILE and grows in memory.
  *
- * It replaces open_memstream, which reports no failure without memory (glibc 2.36): the stream goes on, and bytes in
+ * It replaces open_memstream, which reports no failure without memory (glibc 2.36): the stream continues, and bytes in
  * the middle of the text are missing.
  *
  *     rws_text t;

@@ -14,7 +14,7 @@
 
 #define RWS_CARRIER_VERSION 2
 #define RWS_CARRIER_SYMBOL "rws_carrier"
-#define RWS_CARRIER_MOST_BYTES ((size_t)1 << 30) /* of one message */
+#define RWS_MAX_CARRIER_BYTES ((size_t)1 << 30) /* of one message */
 
 /* Messages of two channels never meet. */
 typedef enum { RWS_CHANNEL_CONTROL, RWS_CHANNEL_SLICES, RWS_CHANNELS } rws_channel;

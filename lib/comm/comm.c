@@ -109,11 +109,11 @@ static void note_other(rws_comm *c, int ticket, int other)
 
 rws_status rws__comm_check_size(size_t bytes, rws_error *err)
 {
-    if (bytes <= RWS_CARRIER_MOST_BYTES) return RWS_OK; /* a carrier counts bytes by an int */
+    if (bytes <= RWS_MAX_CARRIER_BYTES) return RWS_OK; /* a carrier counts bytes by an int */
     return rws_fail(err, RWS_BAD_INPUT,
                     "Ranks would exchange %zu bytes in one message, and at most %zu fit: take fewer particles, a "
                     "smaller batch or more shards.",
-                    bytes, RWS_CARRIER_MOST_BYTES);
+                    bytes, RWS_MAX_CARRIER_BYTES);
 }
 
 static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel, int tag, void *data, size_t bytes,
@@ -243,7 +243,7 @@ static size_t part_in(const size_t *start, int rank, size_t done, size_t n)
 }
 
 /* Piece by piece through a buffer of the job, so that a rank needs no memory that it may not get. */
-rws_status rws__comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err)
+rws_status rws__comm_gather_blocks(rws_comm *c, void *all, const size_t *start, rws_error *err)
 {
     const int R = c->size;
     char     *bytes = all;
@@ -266,7 +266,7 @@ rws_status rws__comm_gather(rws_comm *c, const void *mine, size_t bytes, void *a
     size_t start[c->size + 1];
     for (int i = 0; i <= c->size; i++) start[i] = (size_t)i * bytes;
     memcpy((char *)all + start[c->rank], mine, bytes);
-    return rws__comm_gather_parts(c, all, start, err);
+    return rws__comm_gather_blocks(c, all, start, err);
 }
 
 /* A binomial tree over the ranks as they are counted from the root: rank r gets it from r without its lowest bit, and
@@ -292,7 +292,7 @@ static rws_status broadcast(rws_comm *c, int root, char *data, size_t bytes, rws
 rws_status rws__comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err)
 {
     for (size_t done = 0, n; done < bytes; done += n) {
-        n = bytes - done < RWS_CARRIER_MOST_BYTES ? bytes - done : RWS_CARRIER_MOST_BYTES;
+        n = bytes - done < RWS_MAX_CARRIER_BYTES ? bytes - done : RWS_MAX_CARRIER_BYTES;
         RWS_TRY(broadcast(c, root, (char *)data + done, n, err));
     }
     return RWS_OK;

@@ -106,7 +106,7 @@ rws_status rws__comm_gather(rws_comm *c, const void *mine, size_t bytes, void *a
 
 /* The same for parts that differ in size: `all` has bytes start[i] … start[i + 1] - 1 of rank i, and the caller has
  * filled in those of its own rank. `start` has a number more than there are ranks, and is the same on all of them. */
-rws_status rws__comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err);
+rws_status rws__comm_gather_blocks(rws_comm *c, void *all, const size_t *start, rws_error *err);
 
 /* Every rank gets what rank 0, or `root`, has. */
 rws_status rws__comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err);

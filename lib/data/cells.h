@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The text that is still to be read. A copy goes on by itself, so that a line can be read twice. */
+/* The text that is still to be read. A copy continues by itself, so that a line can be read twice. */
 typedef struct {
     const char *at, *end;
     int         line; /* of `at`, from 1 */

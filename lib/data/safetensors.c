@@ -16,7 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order
 _Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
 
 /* The limit of the format's reference implementation. */
-#define HEADER_MAX ((size_t)100000000)
+#define MAX_HEADER ((size_t)100000000)
 #define LENGTH_BYTES sizeof(uint64_t)
 #define METADATA_KEY "__metadata__"
 #define HEADER_CHECKSUM "header_crc32" /* keys of the metadata: the checksum of the header, */
@@ -114,7 +114,7 @@ static void place(const rws_tensor_out *tensors, size_t n, placement *places)
     RWS_CHECK(n_placed == n);
     for (size_t i = 0; i < n; i++) {
         const rws_tensor_out *t = &tensors[places[i].which];
-        RWS_CHECK(t->n_dims >= 0 && t->n_dims <= RWS_TENSOR_MAX_DIMS);
+        RWS_CHECK(t->n_dims >= 0 && t->n_dims <= RWS_MAX_TENSOR_DIMS);
         size_t n_elements;
         RWS_CHECK(measure(t->dtype, t->n_dims, t->shape, &n_elements, &places[i].n_bytes));
         RWS_CHECK(t->data || n_elements == 0);
@@ -168,10 +168,10 @@ static rws_status print_header(const char *path, const json_t *header, char **ou
     const size_t bare = json_dumpb(header, NULL, 0, JSON_COMPACT);
     *length = (LENGTH_BYTES + bare + 7) / 8 * 8 - LENGTH_BYTES;
     if (bare == 0) return no_memory(path, err);
-    if (*length > HEADER_MAX)
+    if (*length > MAX_HEADER)
         return rws_fail(err, RWS_BAD_INPUT,
                         "Cannot write \"%s\": its header would have %zu bytes, and the format allows %zu.",
-                        rws__quote(path).text, *length, HEADER_MAX);
+                        rws__quote(path).text, *length, MAX_HEADER);
     char *text = malloc(*length);
     if (!text) return no_memory(path, err);
     memset(text, ' ', *length);
@@ -315,9 +315,9 @@ static rws_status read_entry(const char *file, const char *name, const json_t *e
     }
     s->view.dtype = (rws_dtype)d;
 
-    s->view.n_dims = read_sizes(json_object_get(entry, "shape"), s->view.shape, RWS_TENSOR_MAX_DIMS);
+    s->view.n_dims = read_sizes(json_object_get(entry, "shape"), s->view.shape, RWS_MAX_TENSOR_DIMS);
     if (s->view.n_dims < 0) {
-        return refuse(file, name, err, "needs a shape of at most %d integers, none negative.", RWS_TENSOR_MAX_DIMS);
+        return refuse(file, name, err, "needs a shape of at most %d integers, none negative.", RWS_MAX_TENSOR_DIMS);
     }
     size_t n_bytes;
     if (!measure(s->view.dtype, s->view.n_dims, s->view.shape, &s->view.n_elements, &n_bytes)) {
@@ -365,9 +365,9 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
                         "bytes follow.",
                         f.text, (unsigned long long)length, size - LENGTH_BYTES);
     }
-    if (length > HEADER_MAX) {
+    if (length > MAX_HEADER) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a header of %llu bytes, and the format allows %zu.", f.text,
-                        (unsigned long long)length, HEADER_MAX);
+                        (unsigned long long)length, MAX_HEADER);
     }
     *data_at = LENGTH_BYTES + length;
     st->header_text = bytes + LENGTH_BYTES;
@@ -520,7 +520,7 @@ const rws_tensor_in *rws__safetensors_find(const rws_safetensors *st, const char
 
 /* "[2, 3]" */
 typedef struct {
-    char text[RWS_TENSOR_MAX_DIMS * 22 + 3];
+    char text[RWS_MAX_TENSOR_DIMS * 22 + 3];
 } shape_text;
 
 static shape_text print_shape(int n_dims, const size_t *shape)
@@ -538,7 +538,7 @@ static shape_text print_shape(int n_dims, const size_t *shape)
 rws_status rws__safetensors_expect(const rws_safetensors *st, const char *name, rws_dtype dtype, int n_dims,
                                    const size_t *shape, const rws_tensor_in **out, rws_error *err)
 {
-    RWS_CHECK(n_dims >= 0 && n_dims <= RWS_TENSOR_MAX_DIMS);
+    RWS_CHECK(n_dims >= 0 && n_dims <= RWS_MAX_TENSOR_DIMS);
     const rws_tensor_in *t = rws__safetensors_find(st, name);
     if (!t) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no tensor \"%s\".", rws__quote(st->file).text,

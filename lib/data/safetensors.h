@@ -36,7 +36,7 @@ typedef enum {
     RWS_DTYPE_COUNT,
 } rws_dtype;
 
-enum { RWS_TENSOR_MAX_DIMS = 4 };
+enum { RWS_MAX_TENSOR_DIMS = 4 };
 
 /* "F32" and so on, static. */
 const char *rws__dtype_name(rws_dtype dtype);
@@ -49,7 +49,7 @@ typedef struct {
     const char *name;
     rws_dtype   dtype;
     int         n_dims;
-    size_t      shape[RWS_TENSOR_MAX_DIMS];
+    size_t      shape[RWS_MAX_TENSOR_DIMS];
     const void *data; /* may be NULL if the tensor has no elements */
 } rws_tensor_out;
 
@@ -58,7 +58,7 @@ typedef struct {
     const char *name;
     rws_dtype   dtype;
     int         n_dims;
-    size_t      shape[RWS_TENSOR_MAX_DIMS];
+    size_t      shape[RWS_MAX_TENSOR_DIMS];
     size_t      n_elements;
     const void *data; /* aligned for dtype; never NULL */
 } rws_tensor_in;

@@ -36,7 +36,7 @@ void rws__sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, con
     rws_column_flaws *flaws = &s->flaws[column];
     if (!is_new(flaws, what)) return;
     rws_flaw         flaw = {what, line, ""};
-    const rws_quoted shown = rws__quote_part(text, length, RWS_CELL_SHOWN);
+    const rws_quoted shown = rws__quote_prefix(text, length, RWS_CELL_SHOWN);
     memcpy(flaw.text, shown.text, strlen(shown.text) + 1);
     if (flaws->first.what == RWS_CELL_FINE) flaws->first = flaw;
     if (what != RWS_CELL_EMPTY && what != RWS_CELL_NAN) flaws->wrong = flaw;
@@ -135,7 +135,7 @@ rws_status rws__sheet_from_array(const void *elements, rws_element e, size_t n_r
     return status;
 }
 
-/* ---- sentences */
+/* ---- messages */
 
 /* A cell, as a message names it. */
 typedef struct {
@@ -228,7 +228,7 @@ static void list_names(const rws_sheet *s, char *to, size_t size)
 rws_status rws__sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
                                     size_t length, rws_error *err)
 {
-    const rws_quoted asked = rws__quote_part(text, length, RWS_QUOTED_SHORT);
+    const rws_quoted asked = rws__quote_prefix(text, length, RWS_QUOTED_SHORT);
     char             names[160];
     if (what == RWS_COLUMN_AMBIGUOUS)
         return rws__refuse(err, name, 0, "has several columns \"%s\"; name the column by its number.", asked.text);

@@ -175,7 +175,7 @@ static void count_value_forward(rws_call *c)
     }
 }
 
-/* ---- sentences */
+/* ---- messages */
 
 static rws_status explain_whole(const rws_call *c, size_t row, int s, const char *what, const char *site,
                                 rws_error *err)

@@ -3,7 +3,7 @@
  * Both are made of recorded ops, so a family has no loop over particles and no gradient code besides that of its ops. A
  * family does not know estimators; it draws as the proposal of the pass says.
  *
- * The struct rws_family is public (rws.h): a distribution of an author's own is made like the ones of this room.
+ * The struct rws_family is public (rws.h): a distribution of an author's own is made like the ones of this folder.
  *
  * The file of a distribution holds its family, its ops and its public function; the family and the ops are listed in
  * table.c.
@@ -42,7 +42,7 @@ const rws_proposal *rws__path_proposal(const rws_path *path);
 /* What a categorical site notes (rws__path_note) in a Gumbel, relaxed or smoothed pass. */
 enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 
-/* Every family and every op of this room, NULL-terminated; the tests walk both. */
+/* Every family and every op of this folder, NULL-terminated; the tests walk both. */
 extern const rws_family *const rws_families[];
 extern const rws_op *const     rws_dist_ops[];
 
@@ -55,7 +55,7 @@ rws_var rws__stick_break(rws_path *path, rws_var y);
 /* The length of the longest of n parameters. */
 int rws__dist_longest(rws_path *path, const rws_var *p, int n);
 
-/* For explain: a sentence if input `low` of this row, the lower bound, is not below the input after it, the upper bound. */
+/* For explain: a message if input `low` of this row, the lower bound, is not below the input after it, the upper bound. */
 rws_status rws__explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err);
 
 /* The number with the share u of a Gamma of shape a and rate 1 below it, and its derivative by a; and the same for the
@@ -69,11 +69,11 @@ rws_var rws__draw_binomial(rws_path *path, rws_var trials, rws_var logit);
 /* The work of rws_site_visit, for public functions that have called rws__replayed and will call rws__returns. */
 rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
 
-/* Stops with a sentence if a family is not complete. */
+/* Stops with a message if a family is not complete. */
 void rws__family_check(rws_path *path, const rws_family *f, const char *function);
 
-/* The length of the values of a family; stops with a sentence if its parameters do not fit each other. `site` is for the
- * sentence; NULL: outside of sites. */
+/* The length of the values of a family; stops with a message if its parameters do not fit each other. `site` is for the
+ * message; NULL: outside of sites. */
 int rws__family_length(rws_path *path, const rws_family *f, const rws_var *p);
 
 /* The draw_defensive of a single choice: from the mixture of its log-probabilities p[0] with the uniform distribution or, in

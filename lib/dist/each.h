@@ -14,7 +14,7 @@
 #include "dist/dist.h"
 #include "tensor/tangent.h"
 
-#define RWS_EACH_MOST 6 /* inputs of a function */
+#define RWS_MAX_EACH 6 /* inputs of a function */
 
 #define RWS_LOG_ROOT_2_PI 0.91893853320467274178
 
@@ -35,13 +35,13 @@ static inline double rws__each_positive(double x)
 static inline __attribute__((always_inline)) void rws__each_density_forward(rws_call *c, int n_in, rws_each_function *f)
 {
     int          dim = 1;
-    const float *x[RWS_EACH_MOST];
+    const float *x[RWS_MAX_EACH];
     for (int s = 0; s < n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
     for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         double total = 0;
         for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
-            double in[RWS_EACH_MOST], slope[RWS_EACH_MOST];
+            double in[RWS_MAX_EACH], slope[RWS_MAX_EACH];
             for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
             total += f(in, slope);
         }
@@ -53,12 +53,12 @@ static inline __attribute__((always_inline)) void rws__each_density_backward(rws
                                                                              rws_each_function *f)
 {
     int          dim = 1;
-    const float *x[RWS_EACH_MOST];
-    float       *g[RWS_EACH_MOST];
+    const float *x[RWS_MAX_EACH];
+    float       *g[RWS_MAX_EACH];
     for (int s = 0; s < n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
     for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, dim), g[s] = rws__call_open(c, s, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
-        double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+        double in[RWS_MAX_EACH], slope[RWS_MAX_EACH] = {0};
         if (c->gout[i / (size_t)dim] == 0) continue;
         for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
         f(in, slope);
@@ -73,13 +73,13 @@ static inline __attribute__((always_inline)) void rws__each_density_backward(rws
 static inline __attribute__((always_inline)) void rws__each_tangent_forward(rws_call *c, int n_in, rws_each_function *f)
 {
     int          dim = 1;
-    const float *x[2 * RWS_EACH_MOST];
+    const float *x[2 * RWS_MAX_EACH];
     for (int s = 0; s < 2 * n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
     for (int s = 0; s < 2 * n_in; s++) x[s] = rws__call_input(c, s, dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         double total = 0;
         for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
-            double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+            double in[RWS_MAX_EACH], slope[RWS_MAX_EACH] = {0};
             for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
             f(in, slope);
             for (int s = 0; s < n_in; s++)
@@ -95,13 +95,13 @@ static inline __attribute__((always_inline)) void rws__each_tangent_backward(rws
                                                                              rws_each_function *f)
 {
     int          dim = 1;
-    const float *x[2 * RWS_EACH_MOST];
-    float       *g[2 * RWS_EACH_MOST];
+    const float *x[2 * RWS_MAX_EACH];
+    float       *g[2 * RWS_MAX_EACH];
     for (int s = 0; s < 2 * n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
     for (int s = 0; s < 2 * n_in; s++) x[s] = rws__call_input(c, s, dim), g[s] = rws__call_open(c, s, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
-        double       in[RWS_EACH_MOST], up[RWS_EACH_MOST], down[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
-        double       high[RWS_EACH_MOST] = {0}, low[RWS_EACH_MOST] = {0}, least = INFINITY, most = 0;
+        double       in[RWS_MAX_EACH], up[RWS_MAX_EACH], down[RWS_MAX_EACH], slope[RWS_MAX_EACH] = {0};
+        double       high[RWS_MAX_EACH] = {0}, low[RWS_MAX_EACH] = {0}, least = INFINITY, most = 0;
         const double by = (double)c->gout[i / (size_t)dim];
         if (by == 0) continue;
         for (int s = 0; s < n_in; s++) {
@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) void rws__each_tangent_backward(rws
 /* Records the op above for a log-density that moves. */
 static inline rws_var rws__each_tangent(rws_tangent *t, const rws_op *op)
 {
-    rws_var in[2 * RWS_EACH_MOST];
+    rws_var in[2 * RWS_MAX_EACH];
     for (int s = 0; s < t->n_in; s++) {
         in[s] = t->in[s];
         in[t->n_in + s] = t->d[s].id ? t->d[s] : rws__tangent_zeros(t, 1);
@@ -138,10 +138,10 @@ static inline rws_var rws__each_tangent(rws_tangent *t, const rws_op *op)
 
 static inline __attribute__((always_inline)) void rws__each_draw_forward(rws_call *c, int n_in, rws_each_function *f)
 {
-    const float *x[RWS_EACH_MOST];
+    const float *x[RWS_MAX_EACH];
     for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, c->dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
-        double in[RWS_EACH_MOST], slope[RWS_EACH_MOST];
+        double in[RWS_MAX_EACH], slope[RWS_MAX_EACH];
         for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
         c->out[i] = (float)f(in, slope);
         if (isnan(c->out[i])) c->refused = true;
@@ -150,11 +150,11 @@ static inline __attribute__((always_inline)) void rws__each_draw_forward(rws_cal
 
 static inline __attribute__((always_inline)) void rws__each_draw_backward(rws_call *c, int n_in, rws_each_function *f)
 {
-    const float *x[RWS_EACH_MOST];
-    float       *g[RWS_EACH_MOST];
+    const float *x[RWS_MAX_EACH];
+    float       *g[RWS_MAX_EACH];
     for (int s = 0; s < n_in; s++) x[s] = rws__call_input(c, s, c->dim), g[s] = rws__call_open(c, s, c->dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
-        double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+        double in[RWS_MAX_EACH], slope[RWS_MAX_EACH] = {0};
         if (c->gout[i] == 0) continue;
         for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
         f(in, slope);
@@ -164,7 +164,7 @@ static inline __attribute__((always_inline)) void rws__each_draw_backward(rws_ca
     for (int s = 0; s < n_in; s++) rws__call_close(c, s, c->dim, g[s]);
 }
 
-/* The sentence about the first parameter that must be above 0 and is not; positive[i] is the name of parameter i, or NULL
+/* The message about the first parameter that must be above 0 and is not; positive[i] is the name of parameter i, or NULL
  * if it may be any number. The parameters are the inputs from `first` on. */
 static inline rws_status rws__each_explain(const rws_call *c, size_t row, int first, int n, const char *const *positive,
                                            const char *site, rws_error *err)
@@ -174,7 +174,7 @@ static inline rws_status rws__each_explain(const rws_call *c, size_t row, int fi
     return RWS_OK;
 }
 
-/* A sentence about the parameters, which are the inputs from `first` on; RWS_OK if they are right. */
+/* A message about the parameters, which are the inputs from `first` on; RWS_OK if they are right. */
 typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, const char *site, rws_error *err);
 
 /* The log-density op of a family with n parameters: rws_op_NAME_density, and the function of the family that records it. */
@@ -216,7 +216,7 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
     static rws_var name_##_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)   \
     {                                                                                                          \
         (void)f;                                                                                               \
-        rws_var in[RWS_EACH_MOST] = {value};                                                                   \
+        rws_var in[RWS_MAX_EACH] = {value};                                                                    \
         for (int i = 0; i < (n_); i++) in[i + 1] = p[i];                                                       \
         return rws__record(path, &rws_op_##name_##_density, (rws_op_args){0}, in, (n_) + 1, 1);                \
     }
@@ -244,7 +244,7 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
     {                                                                                                       \
         (void)f;                                                                                            \
         const int dim = rws__dist_longest(path, p, n_);                                                     \
-        rws_var   in[RWS_EACH_MOST];                                                                        \
+        rws_var   in[RWS_MAX_EACH];                                                                         \
         for (int i = 0; i < (n_); i++) in[i] = p[i];                                                        \
         in[n_] = rws_draw_noise(path, noise_, dim);                                                         \
         return rws__record(path, &rws_op_##name_##_draw, (rws_op_args){.stop = stop}, in, (n_) + 1, dim);   \

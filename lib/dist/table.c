@@ -1,4 +1,4 @@
-/* table.c - every family and every op of this room. What is not listed here does not exist for the tests. */
+/* table.c - every family and every op of this folder. What is not listed here does not exist for the tests. */
 #include "dist/dist.h"
 
 /* clang-format off */

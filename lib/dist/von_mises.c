@@ -15,7 +15,7 @@ static const char *const positive[] = {NULL, "concentration"};
 
 #define LARGE 300.0 /* concentrations above it are computed from powers of 1 / k */
 
-enum { MOST_TERMS = 200 }; /* of the sum: r_j is about exp(-j^2 / (2 k)) */
+enum { MAX_TERMS = 200 }; /* of the sum: r_j is about exp(-j^2 / (2 k)) */
 
 /* I_1(k) / I_0(k) = 1 - *rest, where *rest is accurate also if it is small. */
 static void first_ratio(double k, double *rest)
@@ -59,7 +59,7 @@ typedef struct {
     double share, by_x, by_k;
 } half_share;
 
-/* Writes the ratios r_0 … r_n-1 of k and returns n, which is at least 3 and at most MOST_TERMS. */
+/* Writes the ratios r_0 … r_n-1 of k and returns n, which is at least 3 and at most MAX_TERMS. */
 static int ratios(double k, double *r)
 {
     const int n = 24 + (int)(9 * sqrt(k));
@@ -107,7 +107,7 @@ static half_share share_by_powers(double k, double x)
 /* The x from 0 to pi with F(x) - 1/2 = v by Newton's method within a bracket that shrinks, and its derivative by k. */
 static double half_quantile(double k, double v, double *by_k)
 {
-    double     low = 0, high = M_PI, x = v * 2 * M_PI, r[MOST_TERMS];
+    double     low = 0, high = M_PI, x = v * 2 * M_PI, r[MAX_TERMS];
     const int  n = k > LARGE ? 0 : ratios(k, r);
     half_share h = {0};
     if (k > 1)

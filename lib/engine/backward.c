@@ -391,7 +391,7 @@ static void walk_back(rws_engine *e, unsigned groups, float *gradient)
     for (uint32_t i = e->n_calls; i-- > 0;) {
         call *c = &e->calls[i];
         if (!c->gradient || !c->c.op->backward || !(c->depends & groups)) continue;
-        rws__engine_go_on(e, &c->c);
+        rws__engine_check_stop(e, &c->c);
         backward_call(e, c, groups, gradient);
     }
 }

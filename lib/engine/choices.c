@@ -182,7 +182,7 @@ static bool take_own(rws_path *path, int dim, int n_values, rws_var *value)
         return true;
     }
     for (uint32_t i = 0; i < n; i++) at[i] = at[i] != NONE;
-    if (n_found) rws__path_part(path, at, 2);
+    if (n_found) rws__path_split(path, at, 2);
     return false;
 }
 
@@ -244,7 +244,7 @@ static void read_field(rws_engine *e, int row, int field, const float **value)
     const uint32_t  id = path->field[field];
     if (!id && e->fields[field].most) *value = rws__series_dream(e, path, o, field);
     if (!id) return;
-    rws__ask(e, id, e->ends[o.end].level);
+    rws__request_rows(e, id, e->ends[o.end].level);
     rws__engine_execute(e);
     *value = rws__value_at(e, o, id);
 }

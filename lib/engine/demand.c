@@ -24,7 +24,7 @@
 #define SHARE 8
 #define LEAST 4
 
-#define MOST_PARTS 8 /* of a node; the last computes all rows that are left */
+#define MAX_PARTS 8 /* of a node; the last computes all rows that are left */
 
 /* ---- sets of rows as bits */
 
@@ -177,24 +177,24 @@ static void mix(rws_engine *e, mixture *m, uint32_t from, uint32_t at)
 static void join(rws_engine *e, node *n, uint32_t from)
 {
     if (covers(e, from, n->all)) {
-        n->asker = n->all;
+        n->reader = n->all;
         return;
     }
-    if (!(n->asker & MIXED)) {
-        const uint32_t first = n->asker;
+    if (!(n->reader & MIXED)) {
+        const uint32_t first = n->reader;
         *RWS_PUSH(e, e->mixtures, e->n_mixtures, e->mixture_capacity) = (mixture){bits_of(e, n->all), NULL};
-        n->asker = MIXED | (e->n_mixtures - 1);
+        n->reader = MIXED | (e->n_mixtures - 1);
         mix(e, &e->mixtures[e->n_mixtures - 1], first, n->all);
     }
-    mix(e, &e->mixtures[n->asker & ~MIXED], from, n->all);
+    mix(e, &e->mixtures[n->reader & ~MIXED], from, n->all);
 }
 
-static void grow_asked(rws_engine *e, uint32_t word)
+static void grow_requested(rws_engine *e, uint32_t word)
 {
-    while (e->asked_capacity <= word) {
-        const uint32_t before = e->asked_capacity;
-        e->asked = rws__grow(e, e->asked, &e->asked_capacity, sizeof *e->asked);
-        memset(e->asked + before, 0, (e->asked_capacity - before) * sizeof *e->asked);
+    while (e->requested_capacity <= word) {
+        const uint32_t before = e->requested_capacity;
+        e->asked = rws__grow(e, e->asked, &e->requested_capacity, sizeof *e->asked);
+        memset(e->asked + before, 0, (e->requested_capacity - before) * sizeof *e->asked);
     }
 }
 
@@ -202,23 +202,23 @@ static void demand(rws_engine *e, uint32_t id, uint32_t from)
 {
     node *n = &e->nodes[id];
     if (n->state == DONE && (n->rows == n->all || !n->op)) return;
-    if (n->asker == from) return;
-    if (n->asker != NONE) {
-        if (n->asker & MIXED || !covers(e, n->asker, n->all)) join(e, n, from);
+    if (n->reader == from) return;
+    if (n->reader != NONE) {
+        if (n->reader & MIXED || !covers(e, n->reader, n->all)) join(e, n, from);
         return;
     }
     if (n->needs && n->state == WAITING) n->all = rws__dependence_rows(e, n->needs);
     const uint32_t word = id / 64;
-    n->asker = from;
-    if (word >= e->asked_capacity) grow_asked(e, word);
+    n->reader = from;
+    if (word >= e->requested_capacity) grow_requested(e, word);
     e->asked[word] |= (uint64_t)1 << id % 64;
-    if (word < e->asked_low) e->asked_low = word;
-    if (word >= e->asked_end) e->asked_end = word + 1;
+    if (word < e->requested_low) e->requested_low = word;
+    if (word >= e->requested_end) e->requested_end = word + 1;
 }
 
-void rws__ask(rws_engine *e, uint32_t id, uint32_t from)
+void rws__request_rows(rws_engine *e, uint32_t id, uint32_t from)
 {
-    if (e->counts) *RWS_PUSH(e, e->asks, e->n_asks, e->ask_capacity) = (ask){id, from};
+    if (e->counts) *RWS_PUSH(e, e->asks, e->n_row_requests, e->row_request_capacity) = (ask){id, from};
     demand(e, id, from);
 }
 
@@ -243,29 +243,29 @@ static uint32_t n_parts(const rws_engine *e, uint32_t id)
 }
 
 /* A new part of node id, which has some rows already, for the other rows that are asked for. NONE: no row is missing. */
-static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
+static uint32_t missing(rws_engine *e, uint32_t id, uint32_t reader)
 {
     const uint32_t at = e->nodes[id].all, all = e->levels[at].n_rows;
     mixture        m = {NULL, NULL};
-    if (asker & MIXED) m = e->mixtures[asker & ~MIXED];
+    if (reader & MIXED) m = e->mixtures[reader & ~MIXED];
     else {
         m.rows = bits_of(e, at);
-        mix(e, &m, asker, at);
+        mix(e, &m, reader, at);
     }
-    const uint32_t n_asked = count(m.rows, all), n_left = take_away(e, id, m.rows), n = count(m.rows, all);
+    const uint32_t n_requested = count(m.rows, all), n_left = take_away(e, id, m.rows), n = count(m.rows, all);
     if (n == 0 && !e->nodes[id].more) add_readers(e, e->nodes[id].rows, m.readers);
-    else if (n < n_asked) /* the askers read several parts */
+    else if (n < n_requested) /* the readers read several parts */
         for (uint32_t p = id; p; p = e->nodes[p].more) add_reader(e, e->nodes[p].rows, at);
     if (n == 0) return NONE;
 
-    const bool rest = !e->tangent && (!worthwhile(e, n, n_left) || n_parts(e, id) + 1 == MOST_PARTS);
+    const bool rest = !e->tangent && (!worthwhile(e, n, n_left) || n_parts(e, id) + 1 == MAX_PARTS);
     if (rest) {
         for (uint32_t row = 0; row < all; row++) m.rows[row / 64] |= (uint64_t)1 << row % 64;
         take_away(e, id, m.rows);
     }
     const uint32_t rows = narrowed_find(e, at, m.rows, rest ? n_left : n), part = rws__node_more(e, id);
     e->nodes[part].rows = rows;
-    if (n < n_asked) add_reader(e, rows, at);
+    if (n < n_requested) add_reader(e, rows, at);
     else add_readers(e, rows, m.readers);
     return part;
 }
@@ -273,15 +273,15 @@ static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
 /* Lists a node that was asked for, unless it has the rows, and asks for its inputs. */
 static void visit(rws_engine *e, uint32_t id)
 {
-    const uint32_t asker = e->nodes[id].asker, at = e->nodes[id].all;
+    const uint32_t reader = e->nodes[id].reader, at = e->nodes[id].all;
     uint32_t       part = id;
-    e->nodes[id].asker = NONE;
+    e->nodes[id].reader = NONE;
     if (e->nodes[id].state == DONE) {
-        part = missing(e, id, asker);
+        part = missing(e, id, reader);
         if (part == NONE) return;
     } else {
         const uint32_t rows =
-            asker & MIXED ? rows_for_many(e, &e->mixtures[asker & ~MIXED], at) : rows_for_one(e, asker, at);
+            reader & MIXED ? rows_for_many(e, &e->mixtures[reader & ~MIXED], at) : rows_for_one(e, reader, at);
         e->nodes[id].rows = rows;
     }
     e->nodes[id].state = e->nodes[part].state = NEEDED;
@@ -298,20 +298,20 @@ static void visit(rws_engine *e, uint32_t id)
 
 static void forget(rws_engine *e)
 {
-    e->asked_low = NONE;
-    e->asked_end = e->n_mixtures = 0;
+    e->requested_low = NONE;
+    e->requested_end = e->n_mixtures = 0;
 }
 
 void rws__demand_begin(rws_engine *e)
 {
-    for (uint32_t w = e->asked_low; w < e->asked_end; w++) e->asked[w] = 0;
+    for (uint32_t w = e->requested_low; w < e->requested_end; w++) e->asked[w] = 0;
     forget(e);
 }
 
 void rws__demand(rws_engine *e)
 {
     e->n_pending = 0;
-    for (uint32_t w = e->asked_end; w-- > e->asked_low;)
+    for (uint32_t w = e->requested_end; w-- > e->requested_low;)
         while (e->asked[w]) {
             const uint32_t bit = 63 - (uint32_t)__builtin_clzll(e->asked[w]);
             e->asked[w] ^= (uint64_t)1 << bit;
@@ -408,7 +408,7 @@ static uint32_t rows_by_history(rws_engine *e, const node *n)
 void rws__demand_count(rws_engine *e)
 {
     uint64_t **needed = RWS_NEW0(&e->arena, uint64_t *, e->n_nodes);
-    for (uint32_t i = 0; i < e->n_asks; i++)
+    for (uint32_t i = 0; i < e->n_row_requests; i++)
         add_image(e, e->asks[i].level, e->nodes[e->asks[i].node].all, needed_rows(e, needed, e->asks[i].node));
     for (uint32_t id = e->n_nodes; id-- > 0;) {
         const node *n = &e->nodes[id];
@@ -419,7 +419,7 @@ void rws__demand_count(rws_engine *e)
             if (n->in[s] && e->nodes[n->in[s]].op)
                 add_needed(e, n, needed[id], e->nodes[n->in[s]].all, needed_rows(e, needed, n->in[s]));
     }
-    e->n_asks = 0;
+    e->n_row_requests = 0;
 }
 
 void rws__engine_count_rows(rws_engine *e, bool on)

@@ -18,9 +18,9 @@
 
 #include <string.h>
 
-#define MOST_INDICES 16 /* of a dependence; a value that is made of more is computed for all rows of its home */
-#define LEAST_ROWS 8    /* of a home */
-#define WORTH 8         /* of the work of the nodes for a row; less is not worth a pass over the rows */
+#define MAX_INDICES 16 /* of a dependence; a value that is made of more is computed for all rows of its home */
+#define LEAST_ROWS 8   /* of a home */
+#define WORTH 8        /* of the work of the nodes for a row; less is not worth a pass over the rows */
 
 void rws__dependence_begin(rws_engine *e)
 {
@@ -101,7 +101,7 @@ static bool add_index(uint32_t *index, uint32_t *n, uint32_t id)
     uint32_t i = *n;
     while (i && index[i - 1] > id) i--;
     if (i && index[i - 1] == id) return true;
-    if (*n == MOST_INDICES) return false;
+    if (*n == MAX_INDICES) return false;
     memmove(index + i + 1, index + i, (*n - i) * sizeof *index);
     index[i] = id;
     ++*n;
@@ -110,7 +110,7 @@ static bool add_index(uint32_t *index, uint32_t *n, uint32_t id)
 
 uint32_t rws__dependence_join(rws_engine *e, const node *n, uint32_t at_least)
 {
-    uint32_t base = at_least, only = 0, n_index = 0, index[MOST_INDICES];
+    uint32_t base = at_least, only = 0, n_index = 0, index[MAX_INDICES];
     bool     several = false;
     for (int s = 0; s < n->n_in; s++) {
         const node    *m = &e->nodes[n->in[s]];

@@ -42,7 +42,7 @@ rws_engine *rws__engine_new(const rws_params *params, const rws_field *fields, i
     if (!l->max_operations) l->max_operations = RWS_MAX_OPERATIONS;
     if (!l->max_paths) l->max_paths = RWS_MAX_PATHS;
     if (!l->max_nodes) l->max_nodes = RWS_MAX_NODES;
-    e->asked_low = NONE;
+    e->requested_low = NONE;
     e->stamp = first_stamp();
     return e;
 }
@@ -70,7 +70,7 @@ void rws__engine_free(rws_engine *e)
 
 rws_engine_stats rws__engine_take_stats(rws_engine *e)
 {
-    if (e->n_asks) RWS_ENTER(e, rws__demand_count(e));
+    if (e->n_row_requests) RWS_ENTER(e, rws__demand_count(e));
     rws_engine_stats s = e->stats;
     e->stats = (rws_engine_stats){0};
     return s;

@@ -118,7 +118,7 @@ void rws__engine_host(rws_engine *e, const rws_host *host);
 void rws__engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
 
 /* Runs a pass of at least one datum and one particle. Fails if the program does not fit (a site only one side visits, …) or
- * if the numbers break; the sentence names the site. After a failure there is no table, and the engine is ready for another pass. */
+ * if the numbers break; the message names the site. After a failure there is no table, and the engine is ready for another pass. */
 rws_status rws__engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
 
 /* The table of the last pass; lives until the next. */
@@ -184,12 +184,12 @@ void rws__path_freeze(rws_path *path, unsigned groups);
 /* Every public function that hands out a value is either replayed or recorded: it begins with
  *     if (rws__replayed(path, &v)) return v;      and ends with      return rws__returns(path, v);
  * What happens between the two is not replayed, so it may call other such functions. The function's name is for
- * sentences; a helper of several public functions says which one it works for by rws__replayed_as. */
+ * messages; a helper of several public functions says which one it works for by rws__replayed_as. */
 bool    rws__replayed_as(rws_path *path, rws_var *v, const char *function);
 rws_var rws__returns(rws_path *path, rws_var v);
 #define rws__replayed(path, v) rws__replayed_as((path), (v), __func__)
 
-/* The author's mistake: stops the pass with RWS_BAD_INPUT and a sentence that begins with the program and the site it
+/* The author's mistake: stops the pass with RWS_BAD_INPUT and a message that begins with the program and the site it
  * visited last, "In the guide, after site "a" (visit 2): ", or the site that it has come to, "In the guide, at site "b": ". */
 _Noreturn void rws__path_mistake(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -108,7 +108,7 @@ void rws__engine_watch(rws_engine *e, bool (*stop)(void *context), void *context
     e->stop_context = context;
 }
 
-void rws__engine_go_on(rws_engine *e, const rws_call *k)
+void rws__engine_check_stop(rws_engine *e, const rws_call *k)
 {
     e->unwatched += k ? (uint64_t)k->n * (uint64_t)k->dim : WATCHED;
     if (e->unwatched < WATCHED) return;
@@ -130,7 +130,7 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
     k->arena = &e->arena;
     k->products = &e->products;
     for (uint32_t i = 0; i < n_nodes; i++) k->n += (int)n_rows(e, &e->nodes[ids[i]]);
-    rws__engine_go_on(e, k);
+    rws__engine_check_stop(e, k);
     for (int s = 0; s < k->n_in; s++) resolve(e, c, s);
     if (k->args.w) {
         const rws_param *w = k->args.w;

@@ -4,7 +4,7 @@
  * rows of both sides, and so has what one side makes of it afterwards:
  *
  *     z            rows 1 4 7              a level with a row for each value of z
- *     z < 5        rows 1 4                the level of a path that goes on with pick(a, z), where a has 5 numbers
+ *     z < 5        rows 1 4                the level of a path that continues with pick(a, z), where a has 5 numbers
  *     pick(a, z)   rows 1 4 7              computed where z is; the row of 7 is refused, but no path reads it
  *
  * So a refused row fails the pass only if a row in demand is made of it: a row of a value that a waiting path needs or,

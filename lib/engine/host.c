@@ -93,16 +93,16 @@ void rws_path_pause(rws_path *path)
     if (path) rws__fiber_yield(path->fiber);
 }
 
-void rws_path_refuse(rws_path *path, rws_status status, const char *sentence)
+void rws_path_refuse(rws_path *path, rws_status status, const char *message)
 {
     rws_engine *e = path ? path->e : NULL;
     if (e && e->status == RWS_OK)
-        e->status = rws_fail(&e->error, status, "%s", sentence ? sentence : "The program was refused.");
+        e->status = rws_fail(&e->error, status, "%s", message ? message : "The program was refused.");
 }
 
-rws_status rws_path_failure(const rws_path *path, const char **sentence)
+rws_status rws_path_failure(const rws_path *path, const char **message)
 {
-    if (sentence) *sentence = path ? path->e->error.text : "";
+    if (message) *message = path ? path->e->error.text : "";
     return path ? path->e->status : RWS_BAD_INPUT;
 }
 

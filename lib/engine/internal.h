@@ -1,4 +1,4 @@
-/* internal.h - the engine's own structures; included by the files of this room only.
+/* internal.h - the engine's own structures; included by the files of this folder only.
  *
  * Levels. A level is a set of rows; every value lives at one. Levels form a tree, and a program's path is a chain in
  * it:
@@ -9,7 +9,7 @@
  *      |     draw z: each row splits by outcome
  *     drawn  a row per (datum, outcome), with a count         log N(x; mu_z)
  *      |\    branch: rows part by value, one level each
- *     a  b   subsets of the rows above; two paths go on
+ *     a  b   subsets of the rows above; two paths continue
  *
  * `up` leads from a row to its row at the parent. A value computed at an ancestor is read through the composition of
  * `up`s; its gradient is added the same way.
@@ -177,18 +177,18 @@ typedef struct {
     uint64_t      call_key; /* nodes with equal keys may share a call */
     uint32_t      in[RWS_OP_INPUTS];
     uint8_t       n_in, state, depends; /* depends: bit per parameter group that the value depends on */
-    uint8_t       side;                 /* the program that recorded it, for sentences: rws_side */
+    uint8_t       side;                 /* the program that recorded it, for messages: rws_side */
     uint32_t      level, wave, call;
     uint32_t      needs;  /* its dependence; 0: it has a row for each row of its level */
     uint32_t      all;    /* the level of all its rows: `level`, or a projection beside it */
     uint32_t      rows;   /* the level whose rows `value` has: `all`, or a narrowed level beside that */
     uint32_t      origin; /* the node that this is a part of; itself for the first part */
     uint32_t      more;   /* the next part; 0: none */
-    uint32_t      asker;  /* while rows are asked for: a level that reads them, or MIXED | place in mixtures; or NONE */
+    uint32_t      reader; /* while rows are asked for: a level that reads them, or MIXED | place in mixtures; or NONE */
     uint32_t      first_live; /* place of its first live row among the live rows of the call */
     int           dim;
     uint32_t      tangent;
-    uint16_t      site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
+    uint16_t      site, visit; /* the last site of the path that recorded it, for messages; NO_SITE: none known */
     float        *value, *saved;
     const rws_param *param; /* the parameter that a leaf node is; else NULL */
     rws_op_args      args;
@@ -273,7 +273,7 @@ struct rws_path {
     bool           abandoned;  /* it is resumed only to leave its frames: see host.c */
     void          *slot;       /* the host's: rws_path_slot */
     rws_side       side;
-    const char    *coming;  /* the name of a site that is not looked up yet, for sentences; NULL: none */
+    const char    *coming;  /* the name of a site that is not looked up yet, for messages; NULL: none */
     unsigned       frozen;  /* groups whose parameters count as constants */
     uint32_t       ordinal; /* draws so far on this path */
     const rws_var *wants;   /* the nodes it waits for */
@@ -327,12 +327,12 @@ struct rws_engine {
     uint32_t   *pending; /* scratch of rws__engine_execute and rws__engine_tangent */
     uint32_t    n_pending, pending_capacity;
     uint64_t   *asked; /* a bit for each node that is asked for; all zero between flushes */
-    uint32_t    asked_capacity, asked_low, asked_end; /* words of it that may not be zero: low … end - 1 */
-    mixture    *mixtures;
-    uint32_t    n_mixtures, mixture_capacity;
-    ask        *asks; /* everything that was asked for in this pass, if rows are counted */
-    uint32_t    n_asks, ask_capacity;
-    bool        counts; /* rows that are needed are counted: rws__engine_count_rows */
+    uint32_t requested_capacity, requested_low, requested_end; /* words of it that may not be zero: low … end - 1 */
+    mixture *mixtures;
+    uint32_t n_mixtures, mixture_capacity;
+    ask     *asks; /* everything that was asked for in this pass, if rows are counted */
+    uint32_t n_row_requests, row_request_capacity;
+    bool     counts;    /* rows that are needed are counted: rws__engine_count_rows */
     known_node *shared; /* hash table of the nodes that another path may record again */
     uint32_t    n_shared, shared_capacity;
     uint8_t     pass_number; /* 1 … 255, in turn */
@@ -341,7 +341,7 @@ struct rws_engine {
 
     rws_path **paths; /* all paths ever made; the first n_paths are of this pass */
     uint32_t   n_paths, path_capacity, n_made;
-    uint32_t  *ready; /* paths that can go on, first in first out */
+    uint32_t  *ready; /* paths that can continue, first in first out */
     uint32_t   n_ready, ready_capacity, ready_at;
     uint32_t  *waiting, n_waiting, waiting_capacity;
     path_end  *ends;
@@ -403,8 +403,9 @@ uint32_t rws__node_most_rows(const rws_engine *e, const node *n);
 float *rws__node_gradient(rws_engine *e, uint32_t id, float *gradient);
 
 /* demand.c: rows on demand. A level reads a row of a node if a row of the level stands on it. */
-void rws__demand_begin(rws_engine *e);                    /* forgets what was asked for in a pass that failed */
-void rws__ask(rws_engine *e, uint32_t id, uint32_t from); /* asks for the rows of a node that level `from` reads */
+void rws__demand_begin(rws_engine *e); /* forgets what was asked for in a pass that failed */
+void rws__request_rows(rws_engine *e, uint32_t id,
+                       uint32_t from); /* asks for the rows of a node that level `from` reads */
 void rws__demand(rws_engine *e); /* lists in e->pending the nodes to execute for all that was asked for, inputs first */
 
 /* Whether all rows of a node that a level reads are computed. */
@@ -449,7 +450,7 @@ void rws__engine_execute(rws_engine *e); /* computes what was asked for, and wha
 /* explain.c: after a call has refused rows, fails the pass if a path or the table needs one of them */
 void rws__call_explain(rws_engine *e, uint32_t call);
 
-/* explain.c: fails the pass and returns true if the op of a node has a sentence for this row of its level */
+/* explain.c: fails the pass and returns true if the op of a node has a message for this row of its level */
 bool rws__node_explain(rws_engine *e, uint32_t id, uint32_t row);
 
 /* host.c: all do nothing for an engine without a host. */
@@ -463,7 +464,7 @@ void rws__host_forget(rws_engine *e);  /* before paths are freed */
 
 /* execute.c: to be called before each call, forward and backward, and, with NULL, when every path waits. Leaves the pass if
  * the watch says so. */
-void rws__engine_go_on(rws_engine *e, const rws_call *k);
+void rws__engine_check_stop(rws_engine *e, const rws_call *k);
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
 _Noreturn void rws__engine_fail(rws_engine *e, rws_status status, const char *format, ...)
@@ -513,8 +514,8 @@ bool rws__given_missing(const rws_engine *e, const rws_path *path, uint32_t datu
 bool rws__given_take(rws_path *path, rws_visit *v);
 
 /* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
- * no part is empty. This path goes on as part 0; the others execute the call themselves. */
-void rws__path_part(rws_path *path, const uint32_t *part, uint32_t n_parts);
+ * no part is empty. This path continues as part 0; the others execute the call themselves. */
+void rws__path_split(rws_path *path, const uint32_t *part, uint32_t n_parts);
 
 /* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws__level_map. */
 uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);
@@ -563,7 +564,7 @@ static inline rws_var path_var(const rws_path *path, uint32_t id)
     return (rws_var){id, path->stamp};
 }
 
-/* Stops with a sentence if v is no value of this path. */
+/* Stops with a message if v is no value of this path. */
 void     rws__path_expect(const rws_path *path, rws_var v, const char *function);
 uint64_t rws__hash_name(uint64_t h, const char *name);
 

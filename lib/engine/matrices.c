@@ -2,7 +2,7 @@
  * is a vector of rows * cols numbers, row after row. */
 #include "engine/engine.h"
 
-/* The side of a square matrix; stops with a sentence if v is none. */
+/* The side of a square matrix; stops with a message if v is none. */
 static int square_side(rws_path *path, rws_var v, const char *function)
 {
     const int size = rws_dim(path, v), n = (int)lrint(sqrt((double)size));

@@ -107,7 +107,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->dim = dim;
     n->wave = n->first_live = n->more = n->needs = 0;
     n->origin = e->n_nodes;
-    n->asker = NONE;
+    n->reader = NONE;
     n->call = n->tangent = NONE;
     n->site = NO_SITE;
     n->side = RWS_SIDE_NONE;

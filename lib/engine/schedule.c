@@ -2,7 +2,7 @@
  *
  * A split, where the value of v is 0 for rows a b and 1 for rows c d e:
  *
- *     path 1   …  x  y  branch(v) ->      path 1   …  x  y  0  …       goes on where it is, with rows a b
+ *     path 1   …  x  y  branch(v) ->      path 1   …  x  y  0  …       continues where it is, with rows a b
  *              rows a b c d e             path 2   …  x  y  1          starts again with rows c d e; its library calls
  *                                                  \_replayed_/        return x, y and 1 from the log, then it is new
  */
@@ -105,7 +105,7 @@ static void path_begin(rws_engine *e, uint32_t index)
 }
 
 /* On a path the fiber yields, never to be resumed, and the scheduler finds the status; or, with a host, the library's frames
- * are left and the program's own code finds it. Elsewhere the function that the engine was entered by goes on behind its
+ * are left and the program's own code finds it. Elsewhere the function that the engine was entered by continues behind its
  * setjmp. Frames that are left own no memory: all of it is the engine's. */
 static _Noreturn void leave(rws_engine *e)
 {
@@ -237,7 +237,7 @@ static void note_known(rws_path *path, rws_var v, uint32_t value)
 
 /* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
  * returns answer[p] to part p; answer NULL: the other parts execute the call themselves. `known` is the value that has
- * answer[p] in all rows of part p; {0}: there is none. This path goes on as part 0. */
+ * answer[p] in all rows of part p; {0}: there is none. This path continues as part 0. */
 static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
     rws_engine    *e = path->e;
@@ -264,7 +264,7 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
     return answer ? rws__returns(path, (rws_var){answer[0]}) : (rws_var){0};
 }
 
-void rws__path_part(rws_path *path, const uint32_t *part, uint32_t n_parts)
+void rws__path_split(rws_path *path, const uint32_t *part, uint32_t n_parts)
 {
     split(path, part, n_parts, NULL, (rws_var){0});
 }
@@ -435,9 +435,9 @@ static void run_all(rws_engine *e)
         if (e->n_waiting == 0) return;
         for (uint32_t i = 0; i < e->n_waiting; i++) {
             const rws_path *path = e->paths[e->waiting[i]];
-            for (int k = 0; k < path->n_wants; k++) rws__ask(e, path->wants[k].id, path->level);
+            for (int k = 0; k < path->n_wants; k++) rws__request_rows(e, path->wants[k].id, path->level);
         }
-        rws__engine_go_on(e, NULL);
+        rws__engine_check_stop(e, NULL);
         rws__engine_execute(e);
         for (uint32_t i = 0; i < e->n_waiting; i++)
             *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];
@@ -488,7 +488,7 @@ static void check_data(rws_engine *e)
 static void begin(rws_engine *e, const rws_pass *pass)
 {
     rws__fiber_thread(e->pass_number % PASSES_PER_LOOK == 0);
-    if (e->n_asks) rws__demand_count(e);
+    if (e->n_row_requests) rws__demand_count(e);
     rws__arena_reset(&e->arena);
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;

@@ -27,19 +27,20 @@ static void check_results(rws_engine *e)
 static void execute_rest(rws_engine *e)
 {
     for (uint32_t l = 0, n = e->n_levels; l < n; l++)
-        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) rws__ask(e, e->terms[t].node, l);
+        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next)
+            rws__request_rows(e, e->terms[t].node, l);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
         const rws_path *path = e->paths[e->ends[i].path];
         for (int s = 0; s < RWS_OUTPUTS; s++) {
             const uint32_t id = output_of(e, last, s);
-            if (id != NONE) rws__ask(e, id, last);
+            if (id != NONE) rws__request_rows(e, id, last);
         }
         for (uint32_t k = 0; k < path->n_reports; k++)
-            if (path->reports[k].node) rws__ask(e, path->reports[k].node, last);
-        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++) rws__ask(e, path->trace[k].var, last);
+            if (path->reports[k].node) rws__request_rows(e, path->reports[k].node, last);
+        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++) rws__request_rows(e, path->trace[k].var, last);
         for (int f = 0; f < e->n_fields && e->pass.choices; f++)
-            if (path->field[f]) rws__ask(e, path->field[f], last);
+            if (path->field[f]) rws__request_rows(e, path->field[f], last);
     }
     rws__engine_execute(e);
 }
@@ -282,7 +283,7 @@ static bool is_broken(double x)
     return isnan(x) || x == INFINITY;
 }
 
-/* -inf is data; a NaN is not, and the sentence says where it came from. A weight is finite too: a particle that the
+/* -inf is data; a NaN is not, and the message says where it came from. A weight is finite too: a particle that the
  * model calls possible is not drawn where its density is 0. */
 static void check_numbers(rws_engine *e)
 {

@@ -37,7 +37,7 @@ uint32_t rws__series_visits(const rws_path *path, int field)
     return path->trace[path->sites[s].last].visit + 1;
 }
 
-/* Which datum of the whole batch a row of the path's level belongs to, for sentences. */
+/* Which datum of the whole batch a row of the path's level belongs to, for messages. */
 static unsigned long long datum_at(rws_path *path, int field, const uint32_t *map, uint32_t i)
 {
     const node  *n = row_node(path, field);
@@ -157,7 +157,7 @@ const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, in
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
         if (e->sites[t->site].field != field) continue;
-        rws__ask(e, t->var, e->ends[o.end].level);
+        rws__request_rows(e, t->var, e->ends[o.end].level);
         rws__engine_execute(e);
         memcpy(row + 1 + t->visit * (size_t)f.item, rws__value_at(e, o, t->var), (size_t)f.item * sizeof(float));
         row[0] = (float)(t->visit + 1);

@@ -12,22 +12,22 @@
 
 void rws__setup_release(rws_setup *s)
 {
-    for (const rws_kept *k = s->kept; k; k = k->next) k->release(k->thing);
+    for (const rws_owned *k = s->kept; k; k = k->next) k->release(k->thing);
     s->kept = NULL;
     rws__params_release(&s->params);
     rws__arena_free(&s->memory);
 }
 
-bool rws__setup_keep(rws_setup *s, void *thing, void (*release)(void *thing))
+bool rws__setup_own(rws_setup *s, void *thing, void (*release)(void *thing))
 {
-    rws_kept *k = RWS_TRY_NEW(&s->memory, rws_kept, 1);
+    rws_owned *k = RWS_TRY_NEW(&s->memory, rws_owned, 1);
     if (!k) return false;
-    *k = (rws_kept){s->kept, thing, release};
+    *k = (rws_owned){s->kept, thing, release};
     s->kept = k;
     return true;
 }
 
-/* The first failure counts; the model goes on declaring, and the run never starts. */
+/* The first failure counts; the model continues declaring, and the run never starts. */
 static void declare_failed(rws_setup *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void declare_failed(rws_setup *s, const char *format, ...)

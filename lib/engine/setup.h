@@ -15,11 +15,11 @@ typedef struct {
 } rws_given;
 
 /* A thing that is not in the arena and is released with the setup, such as a table. */
-typedef struct rws_kept {
-    struct rws_kept *next;
-    void            *thing;
+typedef struct rws_owned {
+    struct rws_owned *next;
+    void             *thing;
     void (*release)(void *thing);
-} rws_kept;
+} rws_owned;
 
 /* The numbers of a parameter in the program that made the data. */
 typedef struct {
@@ -32,14 +32,14 @@ typedef struct {
 struct rws_setup {
     rws_params         params;
     rws_arena          memory;
-    rws_kept          *kept; /* in the arena; the latest first */
+    rws_owned         *kept; /* in the arena; the latest first */
     rws_field          fields[RWS_FIELDS];
     int                n_fields;
     int                n_test; /* test data of the table that fields are made of; 0: there is no table */
     rws_given         *given;
     int                n_given;
     uint64_t           seed;
-    const char        *model; /* its name, for sentences; may be NULL */
+    const char        *model; /* its name, for messages; may be NULL */
     const rws_model   *owner;
     const char        *label_site[RWS_FIELDS]; /* by field: the site that a label has the value of; NULL: none */
     rws_site_gradient *gradients;              /* by score or reparameterised, by site; a later entry counts more */
@@ -63,6 +63,6 @@ rws_param *rws__setup_param_scaled(rws_setup *s, rws_group group, const char *na
 const char *rws__setup_given(const rws_setup *s, const char *name);
 
 /* Takes over `thing`, which release(thing) gives back when the setup ends. False without memory: it stays the caller's. */
-bool rws__setup_keep(rws_setup *s, void *thing, void (*release)(void *thing));
+bool rws__setup_own(rws_setup *s, void *thing, void (*release)(void *thing));
 
 #endif

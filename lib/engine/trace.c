@@ -225,7 +225,7 @@ static bool find(rws_path *path, const char *name, const char *family, int size,
     return true;
 }
 
-/* Stops with a sentence if the site is observed and the data hold anything but 0 … n - 1 there. */
+/* Stops with a message if the site is observed and the data hold anything but 0 … n - 1 there. */
 static void expect_choice(rws_path *path, const char *site, rws_var value, int n)
 {
     rws_engine *e = path->e;

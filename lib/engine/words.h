@@ -1,4 +1,4 @@
-/* words.h - the random bits of particles, drawn for many at a time; included by the files of this room only.
+/* words.h - the random bits of particles, drawn for many at a time; included by the files of this folder only.
  *
  * A draw of a choice needs 16 random bits of its particle, and 14 more if the 16 do not decide. The 16 bits are half a word:
  * counter (particle / 8, datum, ordinal, 0) holds the halves of eight neighbours. The 14 bits are at counter (particle,

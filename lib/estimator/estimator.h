@@ -12,7 +12,7 @@
  * NaN never gets here.
  *
  * An estimator owns its settings, networks and parameters (rws_method.own) and prepares its own proposals
- * (rws_phase.prepare): a new one is a file of this room, a line in table.c and its tests.
+ * (rws_phase.prepare): a new one is a file of this folder, a line in table.c and its tests.
  */
 #ifndef RWS_ESTIMATOR_ESTIMATOR_H
 #define RWS_ESTIMATOR_ESTIMATOR_H
@@ -76,7 +76,7 @@ typedef struct rws_estimator {
     /* Reads the estimator's settings (rws_setup_number, …), declares its networks and parameters, and leaves them in
      * m->own, which comes from rws_setup_alloc. NULL: it has none. */
     rws_status (*setup)(rws_method *m, rws_setup *s, rws_error *err);
-    /* Why it cannot be used with a model, as the end of a sentence; NULL if it can. */
+    /* Why it cannot be used with a model, as the end of a message; NULL if it can. */
     const char *(*refuses)(const rws_model *model, const rws_setup *s);
     /* Updates its memory after an iteration. NULL: it has none. */
     void (*remember)(rws_method *m, const rws_tally *tally);
@@ -90,9 +90,9 @@ extern const rws_estimator *const rws_estimators[];
 const rws_estimator *rws__estimator_find(const char *name);
 
 /* What an estimator's own network sees of a datum: every field but labels. rws__data_size is how many numbers that is;
- * rws__data_parts writes the values to `parts`, which has room for RWS_FIELDS, and returns how many there are. */
+ * rws__data_fields writes the values to `parts`, which has room for RWS_FIELDS, and returns how many there are. */
 int rws__data_size(const rws_setup *s);
-int rws__data_parts(rws_path *path, const rws_method *m, rws_var *parts);
+int rws__data_fields(rws_path *path, const rws_method *m, rws_var *parts);
 
 /* Puts an estimator to work on a model. RWS_BAD_INPUT if it does not apply to the model, or a setting is wrong. */
 rws_status rws__method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,

@@ -33,7 +33,7 @@ static void program(rws_path *path, void *method)
     const own        *o = m->own;
     rws__programs(path);
     rws_var   parts[RWS_FIELDS];
-    const int n = rws__data_parts(path, m, parts);
+    const int n = rws__data_fields(path, m, parts);
     rws__path_output(path, BASELINE, rws_mlp_parts(path, o->baseline, parts, n));
 }
 

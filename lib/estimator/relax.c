@@ -9,7 +9,7 @@
 static rws_var network(rws_path *path, const rws_method *m, const rws_control *c, rws_var g)
 {
     rws_var parts[RWS_FIELDS + 1];
-    int     n = rws__data_parts(path, m, parts);
+    int     n = rws__data_fields(path, m, parts);
     parts[n++] = g;
     return rws_mlp_parts(path, c->net, parts, n);
 }

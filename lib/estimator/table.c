@@ -30,7 +30,7 @@ int rws__data_size(const rws_setup *s)
     return n;
 }
 
-int rws__data_parts(rws_path *path, const rws_method *m, rws_var *parts)
+int rws__data_fields(rws_path *path, const rws_method *m, rws_var *parts)
 {
     int n = 0;
     for (int i = 0; i < m->setup->n_fields; i++)

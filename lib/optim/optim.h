@@ -12,7 +12,7 @@
  *
  * and the moments below are moments of this g. A rate of 0 freezes the parameters: no bit of param changes, and only
  * the optimiser's state follows the gradient. The implementations say so expressly, because -0 + 0 is +0 and rmsprop's
- * momentum would go on. Every element is computed by itself in the same way, so the bits do not
+ * momentum would continue. Every element is computed by itself in the same way, so the bits do not
  * depend on how a vector is cut into ranges.
  */
 #ifndef RWS_OPTIM_OPTIM_H

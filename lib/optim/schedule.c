@@ -52,7 +52,7 @@ static rws_status read_change(const char *text, const char **at, rws_rates *r, d
 {
     const char *change = *at;
     uint64_t    from, to;
-    if (r->n_changes == RWS_SCHEDULE_MAX_CHANGES) REFUSE("has more than %d changes.", text, RWS_SCHEDULE_MAX_CHANGES);
+    if (r->n_changes == RWS_MAX_SCHEDULE_CHANGES) REFUSE("has more than %d changes.", text, RWS_MAX_SCHEDULE_CHANGES);
     if (!read_iteration(at, &from)) {
         REFUSE("should have an iteration at \"%.40s\", as in 400000:/3.", text, change);
     }

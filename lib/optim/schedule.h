@@ -33,7 +33,7 @@
 
 #include "rws.h"
 
-enum { RWS_SCHEDULE_MAX_CHANGES = 16 };
+enum { RWS_MAX_SCHEDULE_CHANGES = 16 };
 
 /* The rates of one group. Invariant: from <= to within a change, to <= the next change's from (below it, if both
  * changes are sudden). */
@@ -43,7 +43,7 @@ typedef struct {
     struct {
         uint64_t from, to; /* equal for a sudden change */
         double   rate;     /* held from iteration `to` on */
-    } change[RWS_SCHEDULE_MAX_CHANGES];
+    } change[RWS_MAX_SCHEDULE_CHANGES];
 } rws_rates;
 
 typedef struct {

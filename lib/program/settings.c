@@ -114,7 +114,7 @@ rws_status rws__program_make_gradients(rws_program *p, rws_error *err)
 static rws_status refuse_unknown(const rws_program *p, const rws_estimator *estimator, const char *text, size_t length,
                                  rws_error *err)
 {
-    const rws_quoted name = rws__quote_part(text, length, RWS_QUOTED_SHORT);
+    const rws_quoted name = rws__quote_prefix(text, length, RWS_QUOTED_SHORT);
     char             owners[128] = "";
     int              n_owners = 0;
     for (int k = 0; rws_estimators[k]; k++)

@@ -117,7 +117,7 @@ static void free_table(void *table)
 static rws_table *kept(rws_setup *s, rws_table *t, rws_status status, rws_error *err)
 {
     static rws_table nothing; /* what a failure returns; it stays empty, and the run never starts */
-    if (status == RWS_OK && !rws__setup_keep(s, t, free_table)) {
+    if (status == RWS_OK && !rws__setup_own(s, t, free_table)) {
         rws__table_free(t);
         status = rws_no_memory(err, "a table");
     }

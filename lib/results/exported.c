@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 30 }; /* of a file */
+enum { MAX_BYTES = 1 << 30 }; /* of a file */
 
 /* A number of an evaluation. */
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
     int          line;         /* of the row */
     rws_cell     run;          /* the name of the run that is being read; empty before the first */
     number      *numbers;      /* its evaluations: iteration, seconds and all metrics of each */
-    size_t       n, room;      /* evaluations */
+    size_t       n, capacity;  /* evaluations */
 } reader;
 
 static rws_status no_memory(const reader *r)
@@ -192,23 +192,23 @@ static rws_status read_number(const reader *r, int column, number *out)
     *out = (number){c->length ? g_ascii_strtod(c->text, &end) : NAN, c->length > 0};
     if (end == c->text + c->length) return RWS_OK;
     return rws__refuse(r->cells.err, r->cells.name, r->line, "it has \"%s\" in column \"%s\", which is not a number.",
-                       rws__quote_part(c->text, c->length, RWS_QUOTED_SHORT).text,
+                       rws__quote_prefix(c->text, c->length, RWS_QUOTED_SHORT).text,
                        rws__quote_short(r->names[column]).text);
 }
 
 /* Room for one more evaluation. */
 static bool make_room(reader *r)
 {
-    if (r->n < r->room) return true;
-    const size_t room = 2 * r->room + 64, width = (size_t)(r->n_columns - r->at_iteration);
-    number      *more = realloc(r->numbers, room * width * sizeof *more);
+    if (r->n < r->capacity) return true;
+    const size_t capacity = 2 * r->capacity + 64, width = (size_t)(r->n_columns - r->at_iteration);
+    number      *more = realloc(r->numbers, capacity * width * sizeof *more);
     if (!more) return false;
     r->numbers = more;
-    r->room = room;
+    r->capacity = capacity;
     return true;
 }
 
-/* Whether the row goes on with the run of the row before. */
+/* Whether the row continues with the run of the row before. */
 static bool goes_on(const reader *r, double iteration)
 {
     const rws_cell *name = &r->row[0];
@@ -246,7 +246,7 @@ rws_status rws__exported_read(rws_results *results, const char *path, rws_error 
     reader   r = {.results = results};
     uint8_t *bytes;
     size_t   size;
-    RWS_TRY(rws__file_read(path, MOST_BYTES, &bytes, &size, err));
+    RWS_TRY(rws__file_read(path, MAX_BYTES, &bytes, &size, err));
     bytes[size] = '\0'; /* there is room for it; it ends the number that the file may end with */
     rws_status status = rws__cells_init(&r.cells, bytes, size, path, err);
     if (status == RWS_OK) status = read_rows(&r);

@@ -78,15 +78,15 @@ static rws_series *find_series(rws_growing *g, const char *name, int guess)
 static bool add_point(rws_series *s, const rws_point *r)
 {
     while (s->n && s->iterations[s->n - 1] >= r->iteration) s->n--; /* measured again */
-    if (s->n == s->room) {
-        const int room = 2 * s->room + 32;
+    if (s->n == s->capacity) {
+        const int capacity = 2 * s->capacity + 32;
         double  **arrays[] = {&s->iterations, &s->seconds, &s->values};
         for (int i = 0; i < 3; i++) {
-            double *longer = realloc(*arrays[i], (size_t)room * sizeof *longer);
+            double *longer = realloc(*arrays[i], (size_t)capacity * sizeof *longer);
             if (!longer) return false;
             *arrays[i] = longer;
         }
-        s->room = room;
+        s->capacity = capacity;
     }
     s->iterations[s->n] = r->iteration;
     s->seconds[s->n] = r->seconds;

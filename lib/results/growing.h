@@ -11,7 +11,7 @@
 /* A metric of a run; the arrays grow. */
 typedef struct {
     char   *name;
-    int     n, room;
+    int     n, capacity;
     double *iterations, *seconds, *values;
 } rws_series;
 

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The value as a text: its own text if it is one, else a text that is written to `room`. */
-static const char *value_text(const json_t *value, char room[static 64])
+/* The value as a text: its own text if it is one, else a text that is written to `text`. */
+static const char *value_text(const json_t *value, char text[static 64])
 {
     if (json_is_string(value)) return json_string_value(value);
-    if (json_is_integer(value)) snprintf(room, 64, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value)) g_ascii_formatd(room, 64, "%.15g", json_real_value(value));
-    else snprintf(room, 64, "%s", json_is_true(value) ? "true" : "false");
-    return room;
+    if (json_is_integer(value)) snprintf(text, 64, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value)) g_ascii_formatd(text, 64, "%.15g", json_real_value(value));
+    else snprintf(text, 64, "%s", json_is_true(value) ? "true" : "false");
+    return text;
 }
 
 bool rws__keys_read(const char *config, rws_key_take *take, void *context)
@@ -30,9 +30,9 @@ bool rws__keys_read(const char *config, rws_key_take *take, void *context)
             const char   *key = json_object_iter_key(at);
             const json_t *value = json_object_iter_value(at);
             const bool    of_file = i == 0 && (strcmp(key, "format") == 0 || strcmp(key, "version") == 0);
-            char          room[64];
+            char          text[64];
             if (of_file || json_is_object(value) || json_is_array(value)) continue;
-            good = take(context, most, key, value_text(value, room));
+            good = take(context, most, key, value_text(value, text));
         }
     }
     json_decref(document);

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rws__make_room(void *list, int n, int *room, size_t size)
+bool rws__list_grow(void *list, int n, int *capacity, size_t size)
 {
     void *at;
-    if (n < *room) return true;
-    const int more = 2 * *room + 16;
+    if (n < *capacity) return true;
+    const int more = 2 * *capacity + 16;
     memcpy(&at, list, sizeof at); /* the pointer is one to any type */
     void *longer = realloc(at, (size_t)more * size);
     if (!longer) return false;
     memcpy(list, &longer, sizeof longer);
-    *room = more;
+    *capacity = more;
     return true;
 }
 
@@ -43,7 +43,7 @@ int rws__heads_read(sqlite3 *db, const char *only, rws_heads *out)
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        code = rws__make_room(&out->list, out->n, &out->room, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
+        code = rws__list_grow(&out->list, out->n, &out->capacity, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
         if (!code && out->n > most) code = SQLITE_CORRUPT;
         if (code) break;
         rws_head *h = &out->list[out->n++];
@@ -80,7 +80,7 @@ static int find_name(rws_points *p, const char *name, int guess)
     if (guess < p->n_names && strcmp(p->names[guess], name) == 0) return guess;
     for (int i = 0; i < p->n_names; i++)
         if (strcmp(p->names[i], name) == 0) return i;
-    if (!rws__make_room(&p->names, p->n_names, &p->room_names, sizeof *p->names)) return -1;
+    if (!rws__list_grow(&p->names, p->n_names, &p->capacity_names, sizeof *p->names)) return -1;
     char *copy = strdup(name);
     if (copy) p->names[p->n_names++] = copy;
     return copy ? p->n_names - 1 : -1;
@@ -99,9 +99,9 @@ int rws__points_read(sqlite3 *db, const char *run, double from, rws_points *out)
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(s, 0);
         last = find_name(out, name ? name : "", last + 1 < out->n_names ? last + 1 : 0);
-        const bool room = last >= 0 && rws__make_room(&out->list, out->n, &out->room, sizeof *out->list);
-        code = !room ? SQLITE_NOMEM : out->n > most ? SQLITE_CORRUPT : SQLITE_OK;
-        if (room) out->list[out->n++] = (rws_point){last, number_at(s, 1), number_at(s, 2), number_at(s, 3)};
+        const bool grown = last >= 0 && rws__list_grow(&out->list, out->n, &out->capacity, sizeof *out->list);
+        code = !grown ? SQLITE_NOMEM : out->n > most ? SQLITE_CORRUPT : SQLITE_OK;
+        if (grown) out->list[out->n++] = (rws_point){last, number_at(s, 1), number_at(s, 2), number_at(s, 3)};
     }
     sqlite3_finalize(s);
     return code == SQLITE_DONE ? SQLITE_OK : code;
@@ -133,16 +133,16 @@ static bool add_shown(rws_shots *out, const char *name, uint64_t iteration, cons
 {
     rws_shot *now = out->n ? &out->list[out->n - 1] : NULL;
     if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
-        if (!rws__make_room(&out->list, out->n, &out->room, sizeof *out->list)) return false;
+        if (!rws__list_grow(&out->list, out->n, &out->capacity, sizeof *out->list)) return false;
         now = &out->list[out->n];
         *now = (rws_shot){.name = strdup(name), .iteration = iteration};
         if (!now->name) return false;
         out->n++;
-        out->room_now = 0;
+        out->capacity_now = 0;
     }
-    int room = out->room_now;
-    if (!rws__make_room(&now->values, now->n, &room, sizeof *now->values)) return false;
-    if (!rws__make_room(&now->labels, now->n, &out->room_now, sizeof *now->labels)) return false;
+    int capacity = out->capacity_now;
+    if (!rws__list_grow(&now->values, now->n, &capacity, sizeof *now->values)) return false;
+    if (!rws__list_grow(&now->labels, now->n, &out->capacity_now, sizeof *now->labels)) return false;
     char *copy = label ? strdup(label) : NULL;
     ((double *)now->values)[now->n] = value;
     ((const char **)now->labels)[now->n++] = copy;

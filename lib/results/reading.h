@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     rws_head *list;
-    int       n, room;
+    int       n, capacity;
 } rws_heads;
 
 /* A row of the table metrics; a run may have a million of them. */
@@ -33,20 +33,20 @@ typedef struct {
 
 typedef struct {
     rws_point *list;
-    int        n, room;
+    int        n, capacity;
     char     **names;
-    int        n_names, room_names;
+    int        n_names, capacity_names;
 } rws_points;
 
 /* Snapshots; every text and array is a copy of its own. */
 typedef struct {
     rws_shot *list;
-    int       n, room;
-    int       room_now; /* for numbers of the last snapshot */
+    int       n, capacity;
+    int       capacity_now; /* for numbers of the last snapshot */
 } rws_shots;
 
 /* Makes room for one more item in a list that grows, whose pointer is at `list`. False without memory. */
-bool rws__make_room(void *list, int n, int *room, size_t size);
+bool rws__list_grow(void *list, int n, int *capacity, size_t size);
 
 /* The runs of the store, or the one that is named. */
 int  rws__heads_read(sqlite3 *db, const char *only, rws_heads *out);

@@ -90,7 +90,7 @@ static int read_run(rws_results *r, sqlite3 *db, const char *store, const rws_he
     rws_points                 points = {0};
     rws_shots                  shots = {0};
     rws_result                *run = rws__results_add(r), *own = rws__results_zeroed(r, sizeof *own);
-    if (!run || !own || !rws__make_room(&m->growing, m->n_growing, &m->room_growing, sizeof *m->growing))
+    if (!run || !own || !rws__list_grow(&m->growing, m->n_growing, &m->capacity_growing, sizeof *m->growing))
         return SQLITE_NOMEM;
     rws_growing *g = &m->growing[m->n_growing++];
     *g = (rws_growing){.result = own};

@@ -14,7 +14,7 @@
 struct rws_results_memory {
     rws_arena    arena;
     rws_growing *growing; /* of the runs of stores */
-    int          n_growing, room_growing;
+    int          n_growing, capacity_growing;
     int          capacity; /* of the runs */
     bool         starved;  /* there was no memory for a text, which is therefore NULL */
 };
@@ -32,7 +32,7 @@ char *rws__results_text(rws_results *r, const char *text);
 void rws__result_count_iterations(rws_result *run);
 
 /* Adds the runs of a file that `rws export` wrote as CSV: they have no snapshots, no host and no start. Their store is the
- * file. RWS_BAD_INPUT with a sentence that names the file and the line, or RWS_NO_MEMORY. */
+ * file. RWS_BAD_INPUT with a message that names the file and the line, or RWS_NO_MEMORY. */
 rws_status rws__exported_read(rws_results *r, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* Reads like rws_results_read, but no runs are no failure: *out is NULL if the folder does not exist or has no store yet. */

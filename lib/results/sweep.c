@@ -122,8 +122,8 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
         if (!good)
             return rws__refuse(r->err, r->name, r->line, "seeds are numbers or ranges such as 1-10, not \"%s\".",
                                rws__quote_short(words[i]).text);
-        if (last - first >= (uint64_t)(RWS_SWEEP_MAX_RUNS - b->n_seeds))
-            return rws__refuse(r->err, r->name, r->line, "there are more than %d seeds.", RWS_SWEEP_MAX_RUNS);
+        if (last - first >= (uint64_t)(RWS_MAX_SWEEP_RUNS - b->n_seeds))
+            return rws__refuse(r->err, r->name, r->line, "there are more than %d seeds.", RWS_MAX_SWEEP_RUNS);
         for (uint64_t k = 0; k <= last - first; k++) {
             if (b->n_seeds == capacity) {
                 uint64_t *more = RWS_TRY_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
@@ -346,12 +346,12 @@ static bool combine(rws_sweep *s, const block *b, const char *method, uint64_t *
     return true;
 }
 
-/* The number of combinations of the block's settings and the method's; some number above RWS_SWEEP_MAX_RUNS if there
+/* The number of combinations of the block's settings and the method's; some number above RWS_MAX_SWEEP_RUNS if there
  * are more than that. */
 static uint64_t n_combinations(const block *b, const char *method)
 {
     uint64_t n = 1;
-    for (int i = 0; i < b->n_sets && n <= RWS_SWEEP_MAX_RUNS; i++) {
+    for (int i = 0; i < b->n_sets && n <= RWS_MAX_SWEEP_RUNS; i++) {
         const setting *set = &b->sets[i];
         if (!set->method || strcmp(method, set->method) == 0) n *= (uint64_t)set->n;
     }
@@ -373,10 +373,10 @@ static rws_status check_block(reader *r, const block *b, uint64_t *total)
     }
     for (int m = 0; m < b->n_methods; m++) {
         const uint64_t each = n_combinations(b, b->methods[m]);
-        if (each > RWS_SWEEP_MAX_RUNS) *total = each;
+        if (each > RWS_MAX_SWEEP_RUNS) *total = each;
         else *total += each * (uint64_t)b->n_particles * (uint64_t)b->n_seeds;
-        if (*total > RWS_SWEEP_MAX_RUNS)
-            return rws__refuse(r->err, r->name, b->line, "there are more than %d runs.", RWS_SWEEP_MAX_RUNS);
+        if (*total > RWS_MAX_SWEEP_RUNS)
+            return rws__refuse(r->err, r->name, b->line, "there are more than %d runs.", RWS_MAX_SWEEP_RUNS);
     }
     return RWS_OK;
 }
@@ -479,7 +479,7 @@ rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rw
     RWS_NEED(out, err);
     *out = NULL;
     RWS_NEED(text && name, err);
-    if (length > RWS_SWEEP_MAX_BYTES) return rws__refuse(err, name, 0, "is longer than %d bytes.", RWS_SWEEP_MAX_BYTES);
+    if (length > RWS_MAX_SWEEP_BYTES) return rws__refuse(err, name, 0, "is longer than %d bytes.", RWS_MAX_SWEEP_BYTES);
     rws_sweep *s = calloc(1, sizeof *s);
     if (s) s->memory = calloc(1, sizeof *s->memory);
     const bool memory = s && s->memory;
@@ -505,7 +505,7 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
     RWS_NEED(out, err);
     *out = NULL;
     RWS_NEED(path, err);
-    RWS_TRY(rws__file_read_text(path, "sweep", RWS_SWEEP_MAX_BYTES, &text, &length, err));
+    RWS_TRY(rws__file_read_text(path, "sweep", RWS_MAX_SWEEP_BYTES, &text, &length, err));
     const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
     return status;

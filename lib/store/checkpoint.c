@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define CHECKPOINT_FORMAT "rws 1"
-#define MOST_PHASES (sizeof((rws_estimator *)0)->phases / sizeof(rws_phase))
+#define MAX_PHASES (sizeof((rws_estimator *)0)->phases / sizeof(rws_phase))
 
 /* Every tensor of a checkpoint; `data` is where the numbers are, NULL where they are not wanted. Saving and loading walk
  * the same list, so that neither leaves anything out. The parameters come first. */
@@ -262,7 +262,7 @@ static rws_status check_identity(const rws_folder *f, const rws_safetensors *st,
                     rws__quote(f->config_path).text, key);
 }
 
-/* The rates of a run that goes on must be those that it was trained with; from here on they may be others, and then that
+/* The rates of a run that continues must be those that it was trained with; from here on they may be others, and then that
  * is said, as is another number of iterations: neither is part of the identity, because both may be changed. A checkpoint of
  * an older version says neither. */
 static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_error *err)
@@ -271,7 +271,7 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
     const char    *had = rws__safetensors_metadata(st, "lr"), *wanted = rws__safetensors_metadata(st, "iterations");
     const char    *has = rws__config_lr(f->config.document);
     const uint64_t n = rws__config_iterations(f->config.document);
-    char           sentence[2 * RWS_MAX_QUOTED + 128];
+    char           message[2 * RWS_MAX_QUOTED + 128];
     rws_schedule   old, new;
     if (had && has && strcmp(had, has) != 0) {
         RWS_TRY(rws__schedule_parse(had, &old, err));
@@ -282,14 +282,14 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
                             "rates of iterations to come.",
                             rws__quote_short(f->config_path).text, rws__quote_short(has).text,
                             rws__quote_short(had).text);
-        snprintf(sentence, sizeof sentence, "From here on lr is %s, and no longer %s.", rws__quote_short(has).text,
+        snprintf(message, sizeof message, "From here on lr is %s, and no longer %s.", rws__quote_short(has).text,
                  rws__quote_short(had).text);
-        rws__folder_remark(f, sentence);
+        rws__folder_warn(f, message);
     }
     if (wanted && strtoull(wanted, NULL, 10) != n) {
-        snprintf(sentence, sizeof sentence, "\"%s\" asks for %llu iterations; it was %s at the last checkpoint.",
+        snprintf(message, sizeof message, "\"%s\" asks for %llu iterations; it was %s at the last checkpoint.",
                  rws__quote_short(f->config_path).text, (unsigned long long)n, rws__quote_short(wanted).text);
-        rws__folder_remark(f, sentence);
+        rws__folder_warn(f, message);
     }
     return RWS_OK;
 }
@@ -300,7 +300,7 @@ static rws_status check_steps(const rws_safetensors *st, const char *file, rws_e
     const uint64_t  iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
     const uint64_t *steps = rws__safetensors_find(st, "optimiser.steps")->data;
     for (int g = 0; g < RWS_GROUPS; g++) {
-        if (steps[g] <= MOST_PHASES * iteration) continue;
+        if (steps[g] <= MAX_PHASES * iteration) continue;
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s\": the tensor \"optimiser.steps\" counts %llu steps, which %llu iterations cannot make.",
                         file, (unsigned long long)steps[g], (unsigned long long)iteration);
@@ -388,7 +388,7 @@ static void offer_previous(const rws_folder *f, rws_error *err)
 /* Says if the checkpoint was written elsewhere: the bits may then be others from here on. */
 static void remark_machine(rws_folder *f, const rws_safetensors *st)
 {
-    char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE], sentence[512];
+    char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE], message[512];
     rws__machine_build(build);
     rws__machine_cpu(cpu);
     const struct {
@@ -401,10 +401,10 @@ static void remark_machine(rws_folder *f, const rws_safetensors *st)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *had = rws__safetensors_metadata(st, parts[i].key);
         if (!had || strcmp(had, parts[i].here) == 0) continue;
-        snprintf(sentence, sizeof sentence,
+        snprintf(message, sizeof message,
                  "The checkpoint was written by another %s (%s) than this one (%s): the bits may differ from here on.",
                  parts[i].what, rws__quote_short(had).text, parts[i].here);
-        rws__folder_remark(f, sentence);
+        rws__folder_warn(f, message);
     }
 }
 
@@ -412,23 +412,23 @@ static void remark_machine(rws_folder *f, const rws_safetensors *st)
 static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_split from)
 {
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
-    static const char *const sentence[] = {
+    static const char *const message[] = {
         [RWS_TRAIN] = "The training data are not those of the checkpoint: the run continues with other data.",
         [RWS_TEST] = "The test data are not those of the checkpoint: do not compare its metrics with those before.",
     };
     for (int split = from; split <= RWS_TEST; split++) {
         char        here[HASH_SIZE];
         const char *had = rws__safetensors_metadata(st, key[split]);
-        if (had && strcmp(had, hash_text(s, split, here)) != 0) rws__folder_remark(f, sentence[split]);
+        if (had && strcmp(had, hash_text(s, split, here)) != 0) rws__folder_warn(f, message[split]);
     }
 }
 
 static void remark_measures(rws_folder *f)
 {
-    char sentence[RWS_MAX_QUOTED + 128];
-    snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
+    char message[RWS_MAX_QUOTED + 128];
+    snprintf(message, sizeof message, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
              rws__quote(f->store_path).text, rws__file_exists(f->store_path) ? "does not know the run" : "is missing");
-    rws__folder_remark(f, sentence);
+    rws__folder_warn(f, message);
 }
 
 /* Refuses a checkpoint that is damaged, or that is not one of this run at this point of its course. */
@@ -449,12 +449,12 @@ static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_saf
     return goes_on ? check_course(f, st, err) : RWS_OK;
 }
 
-/* Forgets what was measured after the checkpoint, and collects the remarks about it. */
+/* Forgets what was measured after the checkpoint, and collects the warnings about it. */
 static rws_status go_back(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_error *err)
 {
     const uint64_t iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
     const double   seconds = *(const double *)rws__safetensors_find(st, "seconds")->data;
-    RWS_TRY(rws__folder_keep_name(f, err));
+    RWS_TRY(rws__folder_adopt_name(f, err));
     if (!f->has_measures && iteration > 0) remark_measures(f);
     RWS_TRY(rws__store_forget(f->store_path, f->name, iteration, seconds, err));
     remark_machine(f, st);
@@ -488,7 +488,7 @@ rws_status rws__folder_load(rws_folder *f, const rws_run_state *s, rws_error *er
     return load(f, s, true, err);
 }
 
-rws_status rws__folder_look(rws_folder *f, const rws_run_state *s, rws_error *err)
+rws_status rws__folder_peek(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
     return load(f, s, false, err);
 }

@@ -21,7 +21,7 @@
  *     seconds             F64 [1]
  *
  * and in its metadata a checksum of each of them and of the header (safetensors.h): a file with a bit flipped is refused,
- * and the sentence tells of the checkpoint before it.
+ * and the message tells of the checkpoint before it.
  *
  * The metadata also has the version of the program, its build and the processor (machine.h), and the configuration that
  * makes the run what it is ("identity", see rws__config_identity), the rates and the number of iterations that it had
@@ -38,10 +38,10 @@
 
 typedef struct rws_folder rws_folder;
 
-/* Every function that returns a status: RWS_BAD_INPUT with a sentence that names the file or folder, or RWS_NO_MEMORY. */
+/* Every function that returns a status: RWS_BAD_INPUT with a message that names the file or folder, or RWS_NO_MEMORY. */
 
 /* Makes the folder (and its parents) for a new run, locks it and writes config.json. A folder that holds a run already,
- * or the measures of one, is refused, untouched: the sentence tells of --resume. A run that ended before its first
+ * or the measures of one, is refused, untouched: the message tells of --resume. A run that ended before its first
  * checkpoint and its first measures, and that no process trains, is replaced. On failure *out is NULL; a folder that was
  * made stays, empty. */
 rws_status rws__folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
@@ -58,9 +58,9 @@ const rws_recorded *rws__folder_recorded(const rws_folder *f);
 
 void rws__folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
 
-/* To be called before a run goes on: no other process can train it until the folder is closed or this process ends.
+/* To be called before a run continues: no other process can train it until the folder is closed or this process ends.
  * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked, and
- * rws__folder_remarks says so. */
+ * rws__folder_warnings says so. */
 rws_status rws__folder_lock(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether some process is training the run in that folder. */
@@ -70,15 +70,15 @@ bool rws__folder_is_busy(const char *path);
  * begun anew over it. */
 bool rws__folder_has_checkpoint(const rws_folder *f);
 
-/* To be called instead of rws__folder_load for a run that has no checkpoint, and therefore goes on from the beginning:
+/* To be called instead of rws__folder_load for a run that has no checkpoint, and therefore continues from the beginning:
  * forgets its measures and that its numbers broke. */
 rws_status rws__folder_restart(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
-/* What a user who goes on with the run should know, after rws__folder_load: whole sentences, "" for nothing. */
-const char *rws__folder_remarks(const rws_folder *f);
+/* What a user who continues with the run should know, after rws__folder_load: whole sentences, "" for nothing. */
+const char *rws__folder_warnings(const rws_folder *f);
 
-/* Adds a sentence to the remarks: what a user who goes on with the run should know. */
-void rws__folder_remark(rws_folder *f, const char *sentence);
+/* Adds a message to the warnings: what a user who continues with the run should know. */
+void rws__folder_warn(rws_folder *f, const char *message);
 
 /* Writes the iterations, the rates and the path of the model into config.json, and into the store's copy of it. */
 rws_status rws__folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
@@ -93,7 +93,7 @@ rws_status rws__folder_save(rws_folder *f, const rws_run_state *s, rws_error *er
 rws_status rws__folder_load(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
 /* As rws__folder_load, but forgets nothing: for a run that may still be training, or is read-only. */
-rws_status rws__folder_look(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__folder_peek(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
 /* Keeps an evaluation, with its snapshots if there are any (they may be NULL), for the next flush. */
 rws_status rws__folder_record(rws_folder *f, const rws_measures *m, const rws_snapshots *shown, rws_error *err)
@@ -107,7 +107,7 @@ rws_status rws__folder_lacks(const rws_folder *f, uint64_t iteration, bool *miss
 rws_status rws__folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Flushes, and says in the store that the run's numbers broke after `iteration`, and how. */
-rws_status rws__folder_fail(rws_folder *f, uint64_t iteration, const char *sentence, rws_error *err)
+rws_status rws__folder_fail(rws_folder *f, uint64_t iteration, const char *message, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Adds metrics under names of their own to the run's last evaluation: for measures that are taken after training. */

@@ -184,7 +184,7 @@ int rws__checksum_check(sqlite3 *db, const char *run)
     return code || n ? code : find_strays(db);
 }
 
-int rws__checksum_blame(sqlite3 *db, char *first, size_t room, int *n)
+int rws__checksum_blame(sqlite3 *db, char *first, size_t capacity, int *n)
 {
     sqlite3_stmt *s;
     int           code = sqlite3_prepare_v2(db, "SELECT run, about, numbers FROM checksums ORDER BY run", -1, &s, NULL);
@@ -194,7 +194,7 @@ int rws__checksum_blame(sqlite3 *db, char *first, size_t room, int *n)
         const char *name = (const char *)sqlite3_column_text(s, 0);
         const sums  said = {(uint64_t)sqlite3_column_int64(s, 1), (uint64_t)sqlite3_column_int64(s, 2)};
         code = name ? compare(db, name, &said, true) : RWS_CHECKSUM_WRONG;
-        if (code == RWS_CHECKSUM_WRONG && ++*n == 1) snprintf(first, room, "%s", name ? name : "");
+        if (code == RWS_CHECKSUM_WRONG && ++*n == 1) snprintf(first, capacity, "%s", name ? name : "");
     }
     const int ended = sqlite3_finalize(s);
     return code && code != RWS_CHECKSUM_WRONG ? code : ended;

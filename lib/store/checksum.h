@@ -28,8 +28,8 @@ int rws__checksum_prepare(sqlite3 *db);
 /* RWS_CHECKSUM_WRONG if rows of the run, or of any run if that is NULL, are not those that were written. */
 int rws__checksum_check(sqlite3 *db, const char *run);
 
-/* How many runs have rows that are not those that were written, and the name of the first of them, cut off at `room` bytes. */
-int rws__checksum_blame(sqlite3 *db, char *first, size_t room, int *n);
+/* How many runs have rows that are not those that were written, and the name of the first of them, cut off at `capacity` bytes. */
+int rws__checksum_blame(sqlite3 *db, char *first, size_t capacity, int *n);
 
 /* The same of the run's rows in `runs` and `failures` alone, in constant time. */
 int rws__checksum_check_head(sqlite3 *db, const char *run);

@@ -53,7 +53,7 @@ static const struct {
     {"l2", NUMBER, offsetof(rws_config, l2), 0, 1000000},
 };
 
-#define MOST_BYTES (1 << 20)            /* of config.json */
+#define MAX_BYTES (1 << 20)             /* of config.json */
 #define FINGERPRINT "model_fingerprint" /* a key that may be missing */
 
 enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
@@ -220,7 +220,7 @@ const char *rws__config_lr(const json_t *document)
 }
 
 /* The document as text, for the caller to free; NULL without memory. Into a buffer of the right size: where memory runs
- * out while its own buffer grows, jansson's json_dumps may leave a key out and go on. */
+ * out while its own buffer grows, jansson's json_dumps may leave a key out and continue. */
 static char *dump(const json_t *document, size_t flags)
 {
     const size_t size = json_dumpb(document, NULL, 0, flags);
@@ -242,7 +242,7 @@ char *rws__config_text(const json_t *document)
     return text;
 }
 
-/* Keys that may change while a run goes on. */
+/* Keys that may change while a run continues. */
 static bool may_change(const char *key)
 {
     static const char *const keys[] = {"format",     "version", "model",   FINGERPRINT,
@@ -336,9 +336,9 @@ static rws_status load(const char *path, json_t **document, rws_error *err)
         status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", file.text, strerror(errno));
     } else if (!S_ISREG(about.st_mode)) {
         status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", file.text);
-    } else if (about.st_size > MOST_BYTES) {
+    } else if (about.st_size > MAX_BYTES) {
         status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it has more than %d bytes.", file.text,
-                          MOST_BYTES);
+                          MAX_BYTES);
     } else if (!(*document = parse(fd, &why))) {
         status = errno == ENOMEM ? rws_no_memory(err, "config.json")
                                  : rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line,

@@ -10,7 +10,7 @@
  *
  *     trainer -> [config] -> config.json -> [config] -> rws_config -> trainer
  *
- * Every function that returns a status: RWS_BAD_INPUT with a sentence that names the file or the key, or RWS_NO_MEMORY.
+ * Every function that returns a status: RWS_BAD_INPUT with a message that names the file or the key, or RWS_NO_MEMORY.
  */
 #ifndef RWS_STORE_CONFIG_H
 #define RWS_STORE_CONFIG_H
@@ -58,7 +58,7 @@ uint64_t    rws__config_iterations(const json_t *document);
 char *rws__config_text(const json_t *document) __attribute__((warn_unused_result));
 
 /* The part of the document that makes the run what it is, in one line: all but the format, the version, the model's path
- * and fingerprint, the iterations, the rates, the threads and `scalar`, which may change while the run goes on. The
+ * and fingerprint, the iterations, the rates, the threads and `scalar`, which may change while the run continues. The
  * caller frees it; NULL without memory. */
 char *rws__config_identity(const json_t *document) __attribute__((warn_unused_result));
 

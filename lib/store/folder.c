@@ -21,7 +21,7 @@
 void rws__folder_close(rws_folder *f)
 {
     if (!f) return;
-    rws__folder_forget_kept(f);
+    rws__folder_forget_pending(f);
     free(f->kept);
     if (f->lock >= 0) close(f->lock);
     char *const texts[] = {f->path,          f->name,       f->config_path,       f->checkpoint_path,
@@ -93,10 +93,10 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     return has_memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 
-void rws__folder_remark(rws_folder *f, const char *sentence)
+void rws__folder_warn(rws_folder *f, const char *message)
 {
-    const size_t n = strlen(f->remarks);
-    snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
+    const size_t n = strlen(f->warnings);
+    snprintf(f->warnings + n, sizeof f->warnings - n, "%s%s", n ? " " : "", message);
 }
 
 /* Locks the folder, or leaves the reason in errno. rws__folder_is_busy has a lock for a moment, so that one that is taken is
@@ -126,11 +126,11 @@ rws_status rws__folder_lock(rws_folder *f, rws_error *err)
     f->lock = fd;
     if (locked) rws__file_clean_folder(f->path); /* the lock says that no process is writing there */
     else {
-        char sentence[RWS_MAX_QUOTED + 256];
-        snprintf(sentence, sizeof sentence,
+        char message[RWS_MAX_QUOTED + 256];
+        snprintf(message, sizeof message,
                  "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
                  rws__quote(f->path).text, strerror(errno));
-        rws__folder_remark(f, sentence);
+        rws__folder_warn(f, message);
     }
     return RWS_OK;
 }
@@ -147,7 +147,7 @@ bool rws__folder_is_busy(const char *path)
 static rws_status check_store(const rws_folder *f, rws_error *err)
 {
     rws_store_progress progress = {.known = !f->shared && rws__file_exists(f->store_path)};
-    if (f->shared) RWS_TRY(rws__store_ask(f->store_path, f->name, &progress, err));
+    if (f->shared) RWS_TRY(rws__store_progress(f->store_path, f->name, &progress, err));
     if (!progress.known) return RWS_OK;
     if (f->shared)
         return rws_fail(err, RWS_BAD_INPUT,
@@ -178,7 +178,7 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
     if (status == RWS_NO_MEMORY) return status;
     if (status != RWS_OK) return holds_run(f, err);
     rws__config_release(&json);
-    RWS_TRY(rws__store_ask(f->store_path, f->name, &progress, err));
+    RWS_TRY(rws__store_progress(f->store_path, f->name, &progress, err));
     if (progress.known) return holds_run(f, err);
     /* The store may have the record that the numbers of the earlier run broke. */
     return rws__file_exists(f->store_path) ? rws__store_drop(f->store_path, f->name, err) : RWS_OK;
@@ -206,7 +206,7 @@ rws_status rws__folder_create(const char *path, const rws_run_state *s, rws_fold
     return status;
 }
 
-rws_status rws__folder_keep_name(rws_folder *f, rws_error *err)
+rws_status rws__folder_adopt_name(rws_folder *f, rws_error *err)
 {
     char      *name, *config;
     char       key[RWS_KEY_SIZE] = "";
@@ -234,9 +234,9 @@ rws_status rws__folder_keep_name(rws_folder *f, rws_error *err)
     return status;
 }
 
-const char *rws__folder_remarks(const rws_folder *f)
+const char *rws__folder_warnings(const rws_folder *f)
 {
-    return f->remarks;
+    return f->warnings;
 }
 
 /* Notes what config.json, checkpoint and store say about the model. A checkpoint that cannot be read is refused later. */
@@ -265,9 +265,8 @@ rws_status rws__folder_open(const char *path, rws_config *config, rws_folder **o
         rws__folder_close(f);
         return status;
     }
-    status = rws__folder_keep_name(f, err);
-    if (status == RWS_BAD_INPUT)
-        rws__folder_remark(f, err->text); /* rws__folder_load needs the store, a look does not */
+    status = rws__folder_adopt_name(f, err);
+    if (status == RWS_BAD_INPUT) rws__folder_warn(f, err->text); /* rws__folder_load needs the store, a look does not */
     else if (status != RWS_OK) {
         rws__folder_close(f);
         return status;
@@ -300,6 +299,6 @@ bool rws__folder_has_checkpoint(const rws_folder *f)
 
 rws_status rws__folder_restart(rws_folder *f, rws_error *err)
 {
-    RWS_TRY(rws__folder_keep_name(f, err));
+    RWS_TRY(rws__folder_adopt_name(f, err));
     return rws__store_forget(f->store_path, f->name, 0, 0, err);
 }

@@ -29,18 +29,18 @@ struct rws_folder {
     const char     *metrics[RWS_MAX_METRICS + 1]; /* names; the trainer's, and "impossible" */
     bool            impossible;                   /* there were impossible test data, so that their share is recorded */
     pending        *kept;
-    int             n_kept, kept_capacity;
+    int             n_pending, pending_capacity;
     bool            has_measures; /* the store knows the run */
     rws_recorded    recorded;
     char           *checkpoint_object, *store_model; /* of recorded */
-    char            remarks[1024];                   /* sentences */
+    char            warnings[1024];                  /* messages */
 };
 
 /* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. The store must
  * be this run's: the configuration that it has must be the folder's, but for what may change. */
-rws_status rws__folder_keep_name(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__folder_adopt_name(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Releases the evaluations that wait to be flushed. */
-void rws__folder_forget_kept(rws_folder *f);
+void rws__folder_forget_pending(rws_folder *f);
 
 #endif

@@ -14,12 +14,12 @@ rws_held rws__held_read(void)
     unsigned long inode;
     while (file && fgets(line, sizeof line, file)) {
         if (!strstr(line, " FLOCK ") || sscanf(line, "%*s %*s %*s %*s %*s %*x:%*x:%lu", &inode) != 1) continue;
-        if (h.n == h.room) {
-            const int room = h.room ? 2 * h.room : 16;
-            ino_t    *more = realloc(h.inodes, (size_t)room * sizeof *more);
+        if (h.n == h.capacity) {
+            const int capacity = h.capacity ? 2 * h.capacity : 16;
+            ino_t    *more = realloc(h.inodes, (size_t)capacity * sizeof *more);
             if (!more) break;
             h.inodes = more;
-            h.room = room;
+            h.capacity = capacity;
         }
         h.inodes[h.n++] = (ino_t)inode;
     }

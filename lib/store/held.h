@@ -11,7 +11,7 @@
 
 typedef struct {
     ino_t *inodes; /* of everything that is locked by flock */
-    int    n, room;
+    int    n, capacity;
 } rws_held;
 
 /* Reads the list. What there is no memory for is left out. */

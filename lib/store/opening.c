@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    MOST_COPIED = 1 << 30,      /* bytes of a store or journal that is copied */
+    MAX_COPIED = 1 << 30,       /* bytes of a store or journal that is copied */
     COPY_TRIES = 5,             /* of a store that is being written, */
     COPY_PAUSE = 20000000,      /* and nanoseconds between two of them */
     MILLISECONDS = 10000,       /* processor time that any store may take, */
@@ -165,7 +165,7 @@ static int write_bytes(const char *path, const void *bytes, size_t size)
 static int copy_main(sqlite3 *db, const char *to)
 {
     const int64_t size = rws__store_size(db);
-    uint8_t      *bytes = size <= MOST_COPIED ? malloc((size_t)size + 1) : NULL;
+    uint8_t      *bytes = size <= MAX_COPIED ? malloc((size_t)size + 1) : NULL;
     sqlite3_file *file = file_of(db);
     int           code = bytes && file ? file->pMethods->xRead(file, bytes, (int)size, 0) : SQLITE_NOMEM;
     if (!code) code = write_bytes(to, bytes, (size_t)size);
@@ -179,7 +179,7 @@ static int copy_journal(const char *from, const char *to)
     size_t    size;
     rws_error err;
     const int code =
-        rws__file_read(from, MOST_COPIED, &bytes, &size, &err) == RWS_OK ? write_bytes(to, bytes, size) : SQLITE_BUSY;
+        rws__file_read(from, MAX_COPIED, &bytes, &size, &err) == RWS_OK ? write_bytes(to, bytes, size) : SQLITE_BUSY;
     free(bytes);
     return code;
 }

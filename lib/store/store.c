@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_CONFIG = 1 << 24 }; /* bytes */
+enum { MAX_CONFIG = 1 << 24 }; /* bytes */
 
 /* A function below that returns an int returns an SQLite result code. Each step is taken only if the steps before it
  * succeeded. */
@@ -106,7 +106,7 @@ static int begin(const char *path, sqlite3 **db)
     return code || format == RWS_STORE_FORMAT ? code : rws__store_complete(*db);
 }
 
-/* Commits if code is SQLITE_OK; otherwise closing the connection rolls back, and the code becomes a sentence. */
+/* Commits if code is SQLITE_OK; otherwise closing the connection rolls back, and the code becomes a message. */
 static rws_status end(sqlite3 *db, const char *path, int code, rws_error *err)
 {
     if (!code) code = sqlite3_exec(db, "COMMIT;", NULL, NULL, NULL);
@@ -268,7 +268,7 @@ static int apply(sqlite3 *db, const char *sql, const char *run, uint64_t iterati
     return code;
 }
 
-rws_status rws__store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
+rws_status rws__store_fail(const char *path, const char *run, uint64_t iteration, const char *message, rws_error *err)
 {
     RWS_CHECK(iteration <= INT64_MAX);
     sqlite3 *db = NULL;
@@ -276,7 +276,7 @@ rws_status rws__store_fail(const char *path, const char *run, uint64_t iteration
     if (!code) code = rws__checksum_check(db, run);
     if (!code)
         code = apply(db, "INSERT OR REPLACE INTO failures(run, iteration, sentence) VALUES(?1, ?2, ?4)", run, iteration,
-                     0, sentence);
+                     0, message);
     if (!code) code = rws__checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
@@ -319,7 +319,7 @@ rws_status rws__store_drop(const char *path, const char *run, rws_error *err)
     return end(db, path, code, err);
 }
 
-rws_status rws__store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
+rws_status rws__store_progress(const char *path, const char *run, rws_store_progress *out, rws_error *err)
 {
     static const char sql[] = "SELECT iteration, seconds, EXISTS(SELECT 1 FROM failures WHERE run = ?1),"
                               " EXISTS(SELECT 1 FROM metrics m WHERE m.run = ?1 AND m.iteration = runs.iteration"
@@ -426,7 +426,7 @@ rws_status rws__store_folder_config(const char *folder, char **text, rws_error *
     uint8_t         *bytes;
     size_t           size;
     char            *path = rws__file_join(folder, "config.json");
-    const rws_status status = rws__file_read(path, MOST_CONFIG, &bytes, &size, err);
+    const rws_status status = rws__file_read(path, MAX_CONFIG, &bytes, &size, err);
     free(path);
     *text = NULL;
     if (status != RWS_OK) return status == RWS_NO_MEMORY ? status : RWS_OK;

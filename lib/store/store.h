@@ -48,7 +48,7 @@ typedef struct {
     const rws_shown   *shown;
 } rws_store_entry;
 
-/* All functions below: RWS_BAD_INPUT with a sentence that names the file if another program keeps it locked for too
+/* All functions below: RWS_BAD_INPUT with a message that names the file if another program keeps it locked for too
  * long, if it is read-only, is not a store or was written by a newer program; RWS_NO_MEMORY also for a path of NULL, as
  * rws__file_join returns it without memory. The file is then as it was. */
 
@@ -64,8 +64,8 @@ rws_status rws__store_add(const char *path, const rws_store_run *run, const rws_
 rws_status rws__store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Records that the run failed at `iteration`, with the sentence. */
-rws_status rws__store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
+/* Records that the run failed at `iteration`, with the message. */
+rws_status rws__store_fail(const char *path, const char *run, uint64_t iteration, const char *message, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Removes the run's evaluations after `iteration` and its failure, because the run is back at that iteration after so
@@ -86,7 +86,7 @@ typedef struct {
 } rws_store_progress;
 
 /* The progress of a run; if the file does not exist, the run is not known. */
-rws_status rws__store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
+rws_status rws__store_progress(const char *path, const char *run, rws_store_progress *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The run of that name, or the only run in the file, whatever its name: *name and *config (the text of its
@@ -125,10 +125,10 @@ char *rws__store_folder(const char *path, const char *run);
 rws_status rws__store_folder_config(const char *folder, char **text, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* An SQLite result code of a store as a sentence. `what` is "write" or "read"; db may be NULL. */
+/* An SQLite result code of a store as a message. `what` is "write" or "read"; db may be NULL. */
 rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err);
 
-/* The sentence about n runs whose rows are not those that were written, and of which `run` is the first. */
+/* The message about n runs whose rows are not those that were written, and of which `run` is the first. */
 rws_status rws__store_blame(const char *path, const char *run, int n, rws_error *err);
 
 /* ---- A store is opened and checked as a file that anyone may have made.

@@ -134,7 +134,7 @@ double rws__tail_inverse(double log_q)
 #define EPSILON 1e-16
 
 /* P(a, x) = x^a e^-x / Gamma(a + 1) (1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + …), for x < a + 1. */
-static rws_gamma_share gamma_series(double a, double x)
+static rws_gamma_cdf gamma_series(double a, double x)
 {
     double term = 1, slope = 0, sum = 1, slopes = 0; /* slope: of log term by a */
     for (int n = 1; n < MAX_TERMS && term > EPSILON * sum; n++) {
@@ -144,7 +144,7 @@ static rws_gamma_share gamma_series(double a, double x)
         slopes += term * slope;
     }
     const double p = exp(a * log(x) - x - rws__lgamma(a + 1)) * sum;
-    return (rws_gamma_share){p, 1 - p, p * (log(x) - rws__digamma(a + 1) + slopes / sum)};
+    return (rws_gamma_cdf){p, 1 - p, p * (log(x) - rws__digamma(a + 1) + slopes / sum)};
 }
 
 /* A number and its derivatives by two shapes. */
@@ -172,7 +172,7 @@ static double lentz(dual b, dual c, dual *d, dual *e, double *log_slope)
 
 /* Q(a, x) = x^a e^-x / Gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))), for x >= a + 1.
  * */
-static rws_gamma_share gamma_fraction(double a, double x)
+static rws_gamma_cdf gamma_fraction(double a, double x)
 {
     const double first = x + 1 - a;
     dual         d = {1 / first, {1 / (first * first), 0}}, e = {1e300, {0, 0}};
@@ -180,13 +180,13 @@ static rws_gamma_share gamma_fraction(double a, double x)
     for (int n = 1; n < MAX_TERMS && fabs(step - 1) > EPSILON; n++)
         value *= step = lentz((dual){x + 2 * n + 1 - a, {-1, 0}}, (dual){-n * (n - a), {n, 0}}, &d, &e, log_slope);
     const double q = exp(a * log(x) - x - rws__lgamma(a)) * value;
-    return (rws_gamma_share){1 - q, q, -q * (log(x) - rws__digamma(a) + log_slope[0])};
+    return (rws_gamma_cdf){1 - q, q, -q * (log(x) - rws__digamma(a) + log_slope[0])};
 }
 
-rws_gamma_share rws__gamma_below(double a, double x)
+rws_gamma_cdf rws__gamma_below(double a, double x)
 {
-    if (x <= 0) return (rws_gamma_share){0, 1, 0};
-    if (isinf(x)) return (rws_gamma_share){1, 0, 0};
+    if (x <= 0) return (rws_gamma_cdf){0, 1, 0};
+    if (isinf(x)) return (rws_gamma_cdf){1, 0, 0};
     return x < a + 1 ? gamma_series(a, x) : gamma_fraction(a, x);
 }
 
@@ -199,9 +199,9 @@ double rws__gamma_quantile(double a, double u, double *by_a)
     const double root = 1 - 1 / (9 * a) + z / (3 * sqrt(a));
     if (a > 0.5 && root > 0.1) y = log(a) + 3 * log(root);
     for (int i = 0; i < 200; i++) {
-        const rws_gamma_share s = rws__gamma_below(a, exp(y));
-        const double          gap = u < 0.5 ? s.below - u : 1 - u - s.above;
-        const double          density = exp(a * y - exp(y) - rws__lgamma(a)); /* of y */
+        const rws_gamma_cdf s = rws__gamma_below(a, exp(y));
+        const double        gap = u < 0.5 ? s.below - u : 1 - u - s.above;
+        const double        density = exp(a * y - exp(y) - rws__lgamma(a)); /* of y */
         if (gap > 0) high = y;
         else low = y;
         const double step = -gap / density, next = y + step;
@@ -259,11 +259,11 @@ static double beta_fraction(double a, double b, double x, double y, double *by_a
     return share;
 }
 
-rws_beta_share rws__beta_below(double a, double b, double x, double y)
+rws_beta_cdf rws__beta_below(double a, double b, double x, double y)
 {
-    rws_beta_share s = {0, 1, 0, 0};
+    rws_beta_cdf s = {0, 1, 0, 0};
     if (x <= 0) return s;
-    if (y <= 0) return (rws_beta_share){1, 0, 0, 0};
+    if (y <= 0) return (rws_beta_cdf){1, 0, 0, 0};
     if (x * (a + b + 2) < a + 1) {
         s.below = beta_fraction(a, b, x, y, &s.by_a, &s.by_b);
         s.above = 1 - s.below;
@@ -283,8 +283,8 @@ double rws__beta_quantile(double a, double b, double u, double *by_a, double *by
     double       low = -700, high = 700, t = log(a) - log(b), x = 0, y = 1, density = 0;
     for (int i = 0; i < 200; i++) {
         x = 1 / (1 + exp(-t)), y = 1 / (1 + exp(t));
-        const rws_beta_share s = rws__beta_below(a, b, x, y);
-        const double         gap = u < 0.5 ? s.below - u : 1 - u - s.above;
+        const rws_beta_cdf s = rws__beta_below(a, b, x, y);
+        const double       gap = u < 0.5 ? s.below - u : 1 - u - s.above;
         density = exp(log_norm + a * log(x) + b * log(y)); /* of t */
         if (gap > 0) high = t;
         else low = t;
@@ -292,7 +292,7 @@ double rws__beta_quantile(double a, double b, double u, double *by_a, double *by
         if (gap == 0 || fabs(step) < 1e-13 * (1 + fabs(t)) || high - low < 1e-13 * (1 + fabs(t))) break;
         t = next > low && next < high ? next : (low + high) / 2;
     }
-    const rws_beta_share s = rws__beta_below(a, b, x, y);
+    const rws_beta_cdf s = rws__beta_below(a, b, x, y);
     *by_a = density > 0 ? -s.by_a * x * y / density : 0;
     *by_b = density > 0 ? -s.by_b * x * y / density : 0;
     return x;

@@ -37,8 +37,8 @@ double rws__tail_inverse(double log_q);
  * by a. */
 typedef struct {
     double below, above, by_a;
-} rws_gamma_share;
-rws_gamma_share rws__gamma_below(double a, double x);
+} rws_gamma_cdf;
+rws_gamma_cdf rws__gamma_below(double a, double x);
 
 /* The x that such a variable is below with probability u, 0 < u < 1; *by_a becomes the derivative of x by a. */
 double rws__gamma_quantile(double a, double u, double *by_a);
@@ -46,8 +46,8 @@ double rws__gamma_quantile(double a, double u, double *by_a);
 /* The same for a Beta variable of shapes a and b. y is 1 - x, which has more digits than x where x is near 1. */
 typedef struct {
     double below, above, by_a, by_b;
-} rws_beta_share;
-rws_beta_share rws__beta_below(double a, double b, double x, double y);
-double         rws__beta_quantile(double a, double b, double u, double *by_a, double *by_b);
+} rws_beta_cdf;
+rws_beta_cdf rws__beta_below(double a, double b, double x, double y);
+double       rws__beta_quantile(double a, double b, double u, double *by_a, double *by_b);
 
 #endif

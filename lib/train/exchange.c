@@ -50,7 +50,7 @@ static void range_of_source(const rws_trainer *t, const rws_route *route, int k,
     rws__ranks_range(r->size, rws__ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
 }
 
-/* The length, in numbers, of a message with the sums of shards first … end - 1, and the word; 0 if there are no shards.
+/* The length, in numbers, of a message with the sums of shards first … end - 1, and the outcome; 0 if there are no shards.
  * */
 static size_t numbers_of(const rws_param_slice *s, int first, int end)
 {
@@ -190,7 +190,7 @@ rws_status rws__exchange_expect(rws_trainer *t, int index, rws_error *err)
                              (rws__param_slice_size(slice) + 1) * sizeof(float), &m->coming, err);
 }
 
-/* Values go on to the ranks that the slice's sums came from. */
+/* Values continue to the ranks that the slice's sums came from. */
 static rws_status pass_on(rws_trainer *t, int index, rws_error *err)
 {
     const rws_param_slice *slice = &t->slices[index];
@@ -218,7 +218,7 @@ static rws_status wait_for_sums(rws_trainer *t, int index, int k, rws_error *err
 }
 
 rws_status rws__exchange_collect(rws_trainer *t, int index, const rws_forest *own, rws_forest *all,
-                                 rws_message_status *word, rws_error *err)
+                                 rws_message_status *outcome, rws_error *err)
 {
     rws_exchange *m = t->slices[index].exchange;
     const size_t  n = rws__param_slice_size(&t->slices[index]);
@@ -231,14 +231,14 @@ rws_status rws__exchange_collect(rws_trainer *t, int index, const rws_forest *ow
             range_of_source(t, m->route, k, &first, &end);
             brought = rws__forest_of(first, end);
             for (int i = 0; i < brought.n; i++) brought.list[i].sum = m->in[k] + (size_t)i * n;
-            if (m->in[k][(size_t)brought.n * n] != RWS_MESSAGE_OK) *word = RWS_MESSAGE_NO_MEMORY;
+            if (m->in[k][(size_t)brought.n * n] != RWS_MESSAGE_OK) *outcome = RWS_MESSAGE_NO_MEMORY;
         }
         for (int i = 0; i < brought.n; i++) rws__forest_add(all, brought.list[i], n);
     }
     return RWS_OK;
 }
 
-rws_status rws__exchange_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_message_status word,
+rws_status rws__exchange_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_message_status outcome,
                                    rws_error *err)
 {
     rws_exchange *m = t->slices[index].exchange;
@@ -248,23 +248,24 @@ rws_status rws__exchange_send_sums(rws_trainer *t, int index, const rws_forest *
         if (all->list[i].sum) memcpy(m->out + (size_t)i * n, all->list[i].sum, n * sizeof(float));
         else memset(m->out + (size_t)i * n, 0, n * sizeof(float));
     }
-    m->out[(size_t)all->n * n] = (float)word;
+    m->out[(size_t)all->n * n] = (float)outcome;
     if (!posting_of(t, m->route->parent, index))
         return rws__comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, bytes, &m->sending, err);
     rws__comm_post(t->ranks.comm, &m->posting->sums_of, t->n_updates, bytes, 1);
     return RWS_OK;
 }
 
-rws_status rws__exchange_give(rws_trainer *t, int index, const float *values, rws_message_status word, rws_error *err)
+rws_status rws__exchange_give(rws_trainer *t, int index, const float *values, rws_message_status outcome,
+                              rws_error *err)
 {
     rws_exchange *m = t->slices[index].exchange;
     const size_t  n = rws__param_slice_size(&t->slices[index]);
     memcpy(m->values, values, n * sizeof(float));
-    m->values[n] = (float)word;
+    m->values[n] = (float)outcome;
     return pass_on(t, index, err);
 }
 
-rws_status rws__exchange_take(rws_trainer *t, int index, float *values, rws_message_status *word, rws_error *err)
+rws_status rws__exchange_take(rws_trainer *t, int index, float *values, rws_message_status *outcome, rws_error *err)
 {
     rws_exchange  *m = t->slices[index].exchange;
     const int      parent = m->route->parent;
@@ -275,8 +276,8 @@ rws_status rws__exchange_take(rws_trainer *t, int index, float *values, rws_mess
     else RWS_TRY(rws__comm_wait(t->ranks.comm, &m->coming, 1, err));
     if (near && m->route->n > 1) memcpy(m->values, brought, (n + 1) * sizeof(float));
     RWS_TRY(pass_on(t, index, err));
-    *word = (rws_message_status)brought[n];
-    if (*word == RWS_MESSAGE_OK) memcpy(values, brought, n * sizeof(float));
+    *outcome = (rws_message_status)brought[n];
+    if (*outcome == RWS_MESSAGE_OK) memcpy(values, brought, n * sizeof(float));
     return RWS_OK;
 }
 

@@ -51,7 +51,7 @@ static const char *skip_blanks(const char *at, const char *end)
 
 static rws_quoted quoted(rws_cell c)
 {
-    return rws__quote_part(c.text, c.length, RWS_QUOTED_SHORT);
+    return rws__quote_prefix(c.text, c.length, RWS_QUOTED_SHORT);
 }
 
 /* A whole number from 0 to most. */

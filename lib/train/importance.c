@@ -181,7 +181,7 @@ rws_status rws__trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
     j.portions = calloc((size_t)j.n_portions, sizeof *j.portions);
     portion all = {.status = rws__trainer_agree(t, j.portions ? RWS_OK : rws_no_memory(err, "an evaluation"), err)};
     if (all.status == RWS_OK)
-        all.status = rws__trainer_share(t, j.n_portions, measure_portion, &j, j.portions, sizeof *j.portions, err);
+        all.status = rws__trainer_distribute(t, j.n_portions, measure_portion, &j, j.portions, sizeof *j.portions, err);
     for (int i = 0; i < j.n_portions && all.status == RWS_OK; i++) {
         const portion *p = &j.portions[i];
         all.status = p->status;

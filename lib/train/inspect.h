@@ -28,8 +28,8 @@ rws_status rws__trainer_hash_data(rws_trainer *t, rws_error *err) __attribute__(
 rws_status rws__trainer_open(const rws_config *config, const rws_recorded *recorded, const rws_model *model,
                              rws_trainer **out, rws_error *err) __attribute__((warn_unused_result));
 
-/* Reads the checkpoint of a folder (rws__folder_look), which may belong to a run that is still training. */
-rws_status rws__trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err) __attribute__((warn_unused_result));
+/* Reads the checkpoint of a folder (rws__folder_peek), which may belong to a run that is still training. */
+rws_status rws__trainer_peek(rws_trainer *t, rws_folder *folder, rws_error *err) __attribute__((warn_unused_result));
 
 /* Everything that training changes, in the trainer's own memory. */
 rws_run_state rws__trainer_state_of(rws_trainer *t);

@@ -89,11 +89,11 @@ rws_status rws__trainer_exchange(rws_trainer *t, int n, void *records, size_t si
         start[rank] = (size_t)first * size;
     }
     start[r->size] = (size_t)end * size;
-    return rws__comm_gather_parts(r->comm, records, start, err);
+    return rws__comm_gather_blocks(r->comm, records, start, err);
 }
 
-rws_status rws__trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
-                              rws_error *err)
+rws_status rws__trainer_distribute(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
+                                   rws_error *err)
 {
     int first, end;
     rws__ranks_range(t->ranks.size, t->ranks.rank, n, &first, &end);

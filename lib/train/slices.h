@@ -7,7 +7,7 @@
  * Over several ranks a slice has an owner, the rank that steps it. An update of a slice is, on each rank:
  *
  *     rws__exchange_expect      every message that will come by MPI has a place to go to
- *     rws__exchange_collect     own sums and those that other ranks bring: one forest (tree.h)
+ *     rws__exchange_collect     own sums and those that other ranks bring: one forest (forest.h)
  *     rws__exchange_send_sums   every rank but the owner: the forest goes to the parent of the route
  *     rws__exchange_give        the owner: the slice is stepped, and its values go back
  *     rws__exchange_take        every rank but the owner: the values come, and are passed on to the ranks that brought
@@ -21,7 +21,7 @@
 #define RWS_TRAIN_SLICES_H
 
 #include "train/trainer.h"
-#include "train/tree.h"
+#include "train/forest.h"
 
 /* Rows first … end - 1 of a parameter. */
 typedef struct {
@@ -59,20 +59,21 @@ void rws__exchange_free(rws_trainer *t);
 rws_status rws__exchange_expect(rws_trainer *t, int slice, rws_error *err);
 
 /* Adds the sums of all sources to *all, in the order of their ranks; `own` is the forest of this rank's shards. Waits.
- * *word becomes RWS_MESSAGE_NO_MEMORY if a source says so. */
+ * *outcome becomes RWS_MESSAGE_NO_MEMORY if a source says so. */
 rws_status rws__exchange_collect(rws_trainer *t, int slice, const rws_forest *own, rws_forest *all,
-                                 rws_message_status *word, rws_error *err);
+                                 rws_message_status *outcome, rws_error *err);
 
 /* Copies the forest and hands it over to the parent. Nothing is sent if there are no shards behind it. */
-rws_status rws__exchange_send_sums(rws_trainer *t, int slice, const rws_forest *all, rws_message_status word,
+rws_status rws__exchange_send_sums(rws_trainer *t, int slice, const rws_forest *all, rws_message_status outcome,
                                    rws_error *err);
 
 /* Sends the slice's values to the ranks that its sums came from. */
-rws_status rws__exchange_give(rws_trainer *t, int slice, const float *values, rws_message_status word, rws_error *err);
+rws_status rws__exchange_give(rws_trainer *t, int slice, const float *values, rws_message_status outcome,
+                              rws_error *err);
 
-/* Waits for the slice's values, passes them on and writes them to `values`, which stays as it is if *word is not
+/* Waits for the slice's values, passes them on and writes them to `values`, which stays as it is if *outcome is not
  * RWS_MESSAGE_OK. */
-rws_status rws__exchange_take(rws_trainer *t, int slice, float *values, rws_message_status *word, rws_error *err);
+rws_status rws__exchange_take(rws_trainer *t, int slice, float *values, rws_message_status *outcome, rws_error *err);
 
 rws_status rws__exchange_wait(rws_trainer *t, int slice, rws_error *err);
 

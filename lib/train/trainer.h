@@ -8,13 +8,13 @@
  *     given.c     choices that are given for a batch: by labels, by a file, by the caller
  *     update.c    from the shards' gradients to new parameters, slice by slice
  *     exchange.c      messages between ranks about slices
- *     tree.c      the order in which shards are added
+ *     forest.c    the order in which shards are added
  *     ranks.c     which rank does what, when there are several
  *     gradient.c  the gradient of an iteration without its step
  *     gradient_noise.c    how much that gradient varies
  *     importance.c, evaluate.c    metrics on the test data
  *     loop.c      iterations, evaluations and checkpoints until the end
- *     keep.c      a trainer and the folder of its run
+ *     run_folder.c a trainer and the folder of its run
  */
 #ifndef RWS_TRAIN_TRAINER_H
 #define RWS_TRAIN_TRAINER_H
@@ -146,8 +146,8 @@ rws_status rws__trainer_exchange(rws_trainer *t, int n, void *records, size_t si
 
 /* Runs n jobs, distributed over the ranks and their threads. Each job writes its record, and then every rank gets all
  * records. */
-rws_status rws__trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
-                              rws_error *err);
+rws_status rws__trainer_distribute(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
+                                   rws_error *err);
 
 /* The first rank that failed decides for all (rws__comm_agree). */
 rws_status rws__trainer_agree(rws_trainer *t, rws_status status, rws_error *err);

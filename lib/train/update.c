@@ -6,7 +6,7 @@
  *
  * The flat vector is cut into slices, each of whole rows of parameters of one group. A thread takes a slice through all
  * of this while the slice is in the cache; the gradients of weights exist nowhere else. Shards are added along a fixed
- * tree (tree.h), so that it changes nothing which thread or rank works on a slice, and when.
+ * tree (forest.h), so that it changes nothing which thread or rank works on a slice, and when.
  *
  * Over several ranks (ranks.h) a slice has an owner, which steps it. The other ranks hand over what their shards add to
  * it and take its new values: exchange.c.
@@ -303,31 +303,31 @@ static bool is_owner(const rws_trainer *t, int index)
     return t->slices[index].owner == t->ranks.rank;
 }
 
-/* The owner of a slice has the sums of all ranks, or the word of one that has none. */
-static rws_message_status step_own(slice_sum *s, rws_message_status word)
+/* The owner of a slice has the sums of all ranks, or the outcome of one that has none. */
+static rws_message_status step_own(slice_sum *s, rws_message_status outcome)
 {
-    if (word == RWS_MESSAGE_OK && !attempt(finish_slice, s)) word = RWS_MESSAGE_NO_MEMORY;
-    if (word != RWS_MESSAGE_OK) return word;
+    if (outcome == RWS_MESSAGE_OK && !attempt(finish_slice, s)) outcome = RWS_MESSAGE_NO_MEMORY;
+    if (outcome != RWS_MESSAGE_OK) return outcome;
     return s->well ? RWS_MESSAGE_OK : RWS_MESSAGE_NOT_FINITE;
 }
 
 /* Sums of all ranks come to the owner, which steps the slice and sends its values to them. A rank without memory for
- * its sums goes on without them. */
+ * its sums continues without them. */
 static rws_status collect_and_step(slice_sum *s, rws_error *err)
 {
     rws_trainer       *t = s->job->t;
-    rws_message_status word = RWS_MESSAGE_OK;
+    rws_message_status outcome = RWS_MESSAGE_OK;
     if (!attempt(sum_shards, s)) {
         s->own = rws__forest_of(t->ranks.first, t->ranks.end);
-        word = RWS_MESSAGE_NO_MEMORY;
+        outcome = RWS_MESSAGE_NO_MEMORY;
     }
-    RWS_TRY(rws__exchange_collect(t, s->index, &s->own, &s->all, &word, err));
+    RWS_TRY(rws__exchange_collect(t, s->index, &s->own, &s->all, &outcome, err));
     if (is_owner(t, s->index)) {
-        word = step_own(s, word);
-        if (word == RWS_MESSAGE_NO_MEMORY) s->job->no_memory = true;
-        return rws__exchange_give(t, s->index, place_of(s->job, s->slice), word, err);
+        outcome = step_own(s, outcome);
+        if (outcome == RWS_MESSAGE_NO_MEMORY) s->job->no_memory = true;
+        return rws__exchange_give(t, s->index, place_of(s->job, s->slice), outcome, err);
     }
-    RWS_TRY(rws__exchange_send_sums(t, s->index, &s->all, word, err));
+    RWS_TRY(rws__exchange_send_sums(t, s->index, &s->all, outcome, err));
     clear_own(s->job, s->slice);
     return RWS_OK;
 }
@@ -337,11 +337,11 @@ static rws_status take_values(slice_work *j, int index, rws_error *err)
 {
     rws_trainer           *t = j->t;
     const rws_param_slice *slice = &t->slices[index];
-    rws_message_status     word;
+    rws_message_status     outcome;
     int                    none = 0;
     if (is_owner(t, index)) return RWS_OK;
-    RWS_TRY(rws__exchange_take(t, index, place_of(j, slice), &word, err));
-    switch (word) {
+    RWS_TRY(rws__exchange_take(t, index, place_of(j, slice), &outcome, err));
+    switch (outcome) {
     case RWS_MESSAGE_OK:
         if (j->steps) transpose(t, slice);
         break;

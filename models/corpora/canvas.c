@@ -18,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order
 enum {
     TRIES = 6,        /* random places that are tried for one digit */
     RESTARTS = 10000, /* attempts at one canvas before it is called too small */
-    PACE = 256,       /* canvases between two calls of go_on */
+    PACE = 256,       /* canvases between two calls of proceed */
 };
 
 #define MAX_BYTES ((uint64_t)1 << 32) /* pixels of one split */
@@ -107,8 +107,8 @@ static void paste(const material *e, int digit, box to, uint8_t *canvas)
 /* Draws n digits on a canvas of zeros. False if they cannot be placed. */
 static bool draw_canvas(const material *e, rws_random *g, int n, uint8_t *canvas)
 {
-    int chosen[RWS_CANVAS_MAX_DIGITS];
-    box places[RWS_CANVAS_MAX_DIGITS];
+    int chosen[RWS_MAX_CANVAS_DIGITS];
+    box places[RWS_MAX_CANVAS_DIGITS];
     for (int start = 0; start < RESTARTS; start++) {
         choose(e, g, n, chosen);
         if (!place(e, g, n, chosen, places)) continue;
@@ -118,13 +118,13 @@ static bool draw_canvas(const material *e, rws_random *g, int n, uint8_t *canvas
     return false;
 }
 
-static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rws_canvases_progress go_on,
+static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rws_canvases_progress proceed,
                            void *context, rws_canvases *out, rws_error *err)
 {
     const rws_key key = rws__key_for(seed, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
     const size_t  n_pixels = (size_t)e->size * (size_t)e->size;
     for (int i = 0; i < out->n; i++) {
-        if (go_on && i % PACE == 0 && !go_on(context, i))
+        if (proceed && i % PACE == 0 && !proceed(context, i))
             return rws_fail(err, RWS_STOPPED, "Stopped after %d of %d canvases.", i, out->n);
         rws_random g = rws__random_new(key, (uint32_t)i);
         const int  n = (int)rws_random_below(&g, (uint32_t)out->max_digits + 1);
@@ -139,11 +139,11 @@ static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rw
 }
 
 rws_status rws__canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
-                              rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
+                              rws_canvases_progress proceed, void *context, rws_canvases *out, rws_error *err)
 {
     *out = (rws_canvases){0};
-    RWS_CHECK(n >= 1 && n <= RWS_CANVAS_MAX_N && size >= 1 && size <= RWS_CANVAS_MAX_SIZE);
-    RWS_CHECK(max_digits >= 1 && max_digits <= RWS_CANVAS_MAX_DIGITS);
+    RWS_CHECK(n >= 1 && n <= RWS_MAX_CANVASES && size >= 1 && size <= RWS_MAX_CANVAS_SIZE);
+    RWS_CHECK(max_digits >= 1 && max_digits <= RWS_MAX_CANVAS_DIGITS);
     if (size < digits->rows || size < digits->cols)
         return rws_fail(err, RWS_BAD_INPUT, "A canvas of %d x %d pixels is too small for digits of %d x %d.", size,
                         size, digits->rows, digits->cols);
@@ -167,7 +167,7 @@ rws_status rws__canvases_draw(const rws_digits *digits, rws_split split, int n, 
             find_ink(digits->pixels + (size_t)i * (size_t)(digits->rows * digits->cols), digits->rows, digits->cols);
         if (e.ink[i].rows == 0) status = rws_fail(err, RWS_BAD_INPUT, "Digit number %d has no ink.", i);
     }
-    if (status == RWS_OK) status = draw_all(&e, split, seed, go_on, context, out, err);
+    if (status == RWS_OK) status = draw_all(&e, split, seed, proceed, context, out, err);
     free(e.ink);
     if (status != RWS_OK) rws__canvases_release(out);
     return status;
@@ -220,13 +220,13 @@ static rws_status read_header(const uint8_t *bytes, size_t size, const char *nam
     memcpy(h, bytes, sizeof *h);
     if (h->crc_header != crc_of_header(h) || h->zero != 0)
         return rws__refuse(err, name, 0, "is damaged: the checksum of its header is wrong.");
-    if (h->size < 1 || h->size > RWS_CANVAS_MAX_SIZE || h->max_digits < 1 || h->max_digits > RWS_CANVAS_MAX_DIGITS)
+    if (h->size < 1 || h->size > RWS_MAX_CANVAS_SIZE || h->max_digits < 1 || h->max_digits > RWS_MAX_CANVAS_DIGITS)
         return rws__refuse(err, name, 0, "announces %u digits on canvases of %u pixels a side, which cannot be.",
                            h->max_digits, h->size);
     for (int split = 0; split < 2; split++) /* with at most 10^7 canvases of 2^20 pixels nothing below overflows */
-        if (h->n[split] > RWS_CANVAS_MAX_N)
+        if (h->n[split] > RWS_MAX_CANVASES)
             return rws__refuse(err, name, 0, "announces %u canvases, and up to %d are read.", h->n[split],
-                               RWS_CANVAS_MAX_N);
+                               RWS_MAX_CANVASES);
     const size_t announced = sizeof *h + section_size(h, RWS_TRAIN) + section_size(h, RWS_TEST);
     if (size != announced)
         return rws__refuse(err, name, 0, "%s: it announces %zu bytes and has %zu.",

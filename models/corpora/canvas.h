@@ -20,7 +20,7 @@
 
 #include "models/corpora/mnist.h"
 
-enum { RWS_CANVAS_MAX_SIZE = 1024, RWS_CANVAS_MAX_DIGITS = 16, RWS_CANVAS_MAX_N = 10000000 };
+enum { RWS_MAX_CANVAS_SIZE = 1024, RWS_MAX_CANVAS_DIGITS = 16, RWS_MAX_CANVASES = 10000000 };
 
 typedef struct {
     int      n, size, max_digits;
@@ -47,10 +47,10 @@ rws_status rws__canvases_path(char **path, rws_error *err) __attribute__((warn_u
 /* Called every few hundred canvases, with the number `done` so far; returns false to stop. */
 typedef bool (*rws_canvases_progress)(void *context, int done);
 
-/* Draws n canvases from the digits of a split. go_on may be NULL. RWS_BAD_INPUT if the digits do not fit on the canvas,
- * RWS_STOPPED if go_on returned false. */
+/* Draws n canvases from the digits of a split. proceed may be NULL. RWS_BAD_INPUT if the digits do not fit on the canvas,
+ * RWS_STOPPED if proceed returned false. */
 rws_status rws__canvases_draw(const rws_digits *digits, rws_split split, int n, int size, int max_digits, uint64_t seed,
-                              rws_canvases_progress go_on, void *context, rws_canvases *out, rws_error *err)
+                              rws_canvases_progress proceed, void *context, rws_canvases *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Writes both splits, atomically. Refuses to replace a file that is not a canvas file. */

@@ -62,7 +62,7 @@ static void *zeroed(rws_arena *a, size_t n)
 /* A symbol in a sentence, beside others. */
 static rws_quoted quote(piece p)
 {
-    return rws__quote_part(p.at, (size_t)p.length, RWS_QUOTED_SHORT);
+    return rws__quote_prefix(p.at, (size_t)p.length, RWS_QUOTED_SHORT);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- scan */
@@ -124,7 +124,7 @@ static rws_status next_piece(const reader *r, int line, const char **at, const c
     }
     if (memchr(out->at, '"', (size_t)out->length))
         return rws__refuse(r->err, r->name, line, "%s has a quotation mark inside.",
-                           rws__quote_part(from, (size_t)(*at - from), RWS_QUOTED_SHORT).text);
+                           rws__quote_prefix(from, (size_t)(*at - from), RWS_QUOTED_SHORT).text);
     if (!out->quoted && out->length > 1 && !piece_is(*out, "->") &&
         (memchr(from, '|', (size_t)out->length) || memmem(from, (size_t)out->length, "->", 2)))
         return rws__refuse(r->err, r->name, line, "there should be blanks on both sides of -> and | in %s.",
@@ -148,9 +148,9 @@ static rws_status close_alternative(reader *r, piece left, int first, int line)
         a->n--;
     }
     if (a->n == 0) return rws__refuse(r->err, r->name, line, "a rule for %s has an empty right-hand side.", lhs.text);
-    if (a->n > RWS_GRAMMAR_MAX_RIGHT)
+    if (a->n > RWS_MAX_GRAMMAR_RIGHT)
         return rws__refuse(r->err, r->name, line, "a rule for %s has %d symbols on its right-hand side, more than %d.",
-                           lhs.text, a->n, RWS_GRAMMAR_MAX_RIGHT);
+                           lhs.text, a->n, RWS_MAX_GRAMMAR_RIGHT);
     for (int i = 0; i < a->n; i++) {
         const piece s = r->pieces[first + i];
         if (piece_is(s, "->"))
@@ -221,8 +221,8 @@ static rws_status scan_line(reader *r, int line, const char *at, const char *end
 
 static rws_status scan(reader *r, const char *text, size_t length)
 {
-    if (length > RWS_GRAMMAR_MAX_BYTES)
-        return rws__refuse(r->err, r->name, 0, "is longer than %d bytes.", RWS_GRAMMAR_MAX_BYTES);
+    if (length > RWS_MAX_GRAMMAR_BYTES)
+        return rws__refuse(r->err, r->name, 0, "is longer than %d bytes.", RWS_MAX_GRAMMAR_BYTES);
     r->pieces = RWS_TRY_NEW(&r->scratch, piece, length / 2 + 2); /* a piece and the blank behind it are two bytes */
     r->alternatives = RWS_TRY_NEW(&r->scratch, alternative, length / 2 + 2);
     if (!r->pieces || !r->alternatives) return no_memory(r);
@@ -231,8 +231,8 @@ static rws_status scan(reader *r, const char *text, size_t length)
     for (int line = 1; at < end; line++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
-        if (stop - at > RWS_GRAMMAR_MAX_LINE)
-            return rws__refuse(r->err, r->name, line, "the line is longer than %d bytes.", RWS_GRAMMAR_MAX_LINE);
+        if (stop - at > RWS_MAX_GRAMMAR_LINE)
+            return rws__refuse(r->err, r->name, line, "the line is longer than %d bytes.", RWS_MAX_GRAMMAR_LINE);
         RWS_TRY(scan_line(r, line, at, stop));
         at = stop + (stop < end);
     }
@@ -300,9 +300,9 @@ static rws_status collect_symbols(reader *r, symbols *out)
     out->n_words = 0;
     for (int i = 0; i < r->n_alternatives; i++) out->lefts[i] = r->alternatives[i].left;
     out->n_lefts = sort_pieces(out->lefts, r->n_alternatives);
-    if (out->n_lefts > RWS_GRAMMAR_MAX_NONTERMINALS)
+    if (out->n_lefts > RWS_MAX_GRAMMAR_NONTERMINALS)
         return rws__refuse(r->err, r->name, 0, "has %d non-terminals, more than %d.", out->n_lefts,
-                           RWS_GRAMMAR_MAX_NONTERMINALS);
+                           RWS_MAX_GRAMMAR_NONTERMINALS);
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
         for (int k = 0; k < a->n; k++) {
@@ -557,7 +557,7 @@ rws_status rws__grammar_read(const char *path, rws_grammar **out, rws_error *err
     char  *text;
     size_t length;
     *out = NULL;
-    RWS_TRY(rws__file_read_text(path, "grammar", RWS_GRAMMAR_MAX_BYTES, &text, &length, err));
+    RWS_TRY(rws__file_read_text(path, "grammar", RWS_MAX_GRAMMAR_BYTES, &text, &length, err));
     const rws_status status = rws__grammar_parse(text, length, path, out, err);
     free(text);
     return status;

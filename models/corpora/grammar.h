@@ -24,7 +24,7 @@
  *
  * What a grammar that was read guarantees: every non-terminal can be reached from the start and can end in words; no
  * right-hand side is empty; no rule is there twice; no chain of single-symbol rules leads from a non-terminal back to
- * itself, so that a sentence has finitely many trees. Its expected size may still be infinite (see rws__tree_moments).
+ * itself, so that a sentence has finitely many trees. Its expected size may still be infinite (see rws__parse_tree_moments).
  */
 #ifndef RWS_MODELS_CORPORA_GRAMMAR_H
 #define RWS_MODELS_CORPORA_GRAMMAR_H
@@ -32,10 +32,10 @@
 #include "rws.h"
 
 enum {
-    RWS_GRAMMAR_MAX_BYTES = 1 << 20,
-    RWS_GRAMMAR_MAX_LINE = 4096,
-    RWS_GRAMMAR_MAX_RIGHT = 64,
-    RWS_GRAMMAR_MAX_NONTERMINALS = 4096,
+    RWS_MAX_GRAMMAR_BYTES = 1 << 20,
+    RWS_MAX_GRAMMAR_LINE = 4096,
+    RWS_MAX_GRAMMAR_RIGHT = 64,
+    RWS_MAX_GRAMMAR_NONTERMINALS = 4096,
 };
 
 /* The token of every word that is not in the grammar and of every non-terminal that was not expanded. It equals itself

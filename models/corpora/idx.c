@@ -67,7 +67,7 @@ static rws_status damaged(const source *s, const char *name, rws_error *err)
 
 static rws_status read_header(source *s, const char *name, rws_idx *out, rws_error *err)
 {
-    uint8_t magic[4], sizes[4 * RWS_IDX_MAX_DIMS] = {0};
+    uint8_t magic[4], sizes[4 * RWS_MAX_IDX_DIMS] = {0};
     size_t  got;
     if (!pull(s, magic, sizeof magic, &got)) return damaged(s, name, err);
     if (got < sizeof magic || magic[0] || magic[1])
@@ -76,9 +76,9 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
     if (magic[2] != TYPE_BYTES)
         return rws__refuse(err, name, 0, "is an IDX file of type 0x%02x, and only unsigned bytes (0x08) are read.",
                            magic[2]);
-    if (magic[3] < 1 || magic[3] > RWS_IDX_MAX_DIMS)
+    if (magic[3] < 1 || magic[3] > RWS_MAX_IDX_DIMS)
         return rws__refuse(err, name, 0, "is an IDX file of %d dimensions, and 1 to %d are read.", magic[3],
-                           RWS_IDX_MAX_DIMS);
+                           RWS_MAX_IDX_DIMS);
     out->n_dims = magic[3];
     const size_t n_sizes = 4 * (size_t)out->n_dims;
     if (!pull(s, sizes, n_sizes, &got)) return damaged(s, name, err);
@@ -90,9 +90,9 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
         out->dims[d] = (size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | b[3];
         fits = fits && !__builtin_mul_overflow(out->n_values, out->dims[d], &out->n_values);
     }
-    if (!fits || out->n_values > RWS_IDX_MAX_BYTES)
+    if (!fits || out->n_values > RWS_MAX_IDX_BYTES)
         return rws__refuse(err, name, 0, "announces more than %d bytes, which is more than is read.",
-                           RWS_IDX_MAX_BYTES);
+                           RWS_MAX_IDX_BYTES);
     return RWS_OK;
 }
 
@@ -135,15 +135,15 @@ rws_status rws__idx_read(const char *path, rws_idx *out, rws_error *err)
     uint8_t *bytes;
     size_t   size;
     *out = (rws_idx){0};
-    RWS_TRY(rws__file_read(path, RWS_IDX_MAX_BYTES, &bytes, &size, err));
+    RWS_TRY(rws__file_read(path, RWS_MAX_IDX_BYTES, &bytes, &size, err));
     const rws_status status = rws__idx_parse(bytes, size, path, out, err);
     free(bytes);
     return status;
 }
 
-size_t rws__idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER])
+size_t rws__idx_header(const rws_idx *idx, uint8_t header[RWS_MAX_IDX_HEADER])
 {
-    RWS_CHECK(idx->n_dims >= 1 && idx->n_dims <= RWS_IDX_MAX_DIMS);
+    RWS_CHECK(idx->n_dims >= 1 && idx->n_dims <= RWS_MAX_IDX_DIMS);
     uint8_t *at = header;
     *at++ = 0;
     *at++ = 0;
@@ -156,7 +156,7 @@ size_t rws__idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER])
 
 rws_status rws__idx_write(const char *path, const rws_idx *idx, rws_error *err)
 {
-    uint8_t         header[RWS_IDX_MAX_HEADER];
+    uint8_t         header[RWS_MAX_IDX_HEADER];
     const rws_piece pieces[] = {{header, rws__idx_header(idx, header)}, {idx->values, idx->n_values}};
     return rws__file_write(path, pieces, 2, err);
 }

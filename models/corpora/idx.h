@@ -12,14 +12,14 @@
 #include "rws.h"
 
 enum {
-    RWS_IDX_MAX_DIMS = 4,
-    RWS_IDX_MAX_HEADER = 4 + 4 * RWS_IDX_MAX_DIMS,
-    RWS_IDX_MAX_BYTES = 1 << 30, /* limit of a file, and of its values */
+    RWS_MAX_IDX_DIMS = 4,
+    RWS_MAX_IDX_HEADER = 4 + 4 * RWS_MAX_IDX_DIMS,
+    RWS_MAX_IDX_BYTES = 1 << 30, /* limit of a file, and of its values */
 };
 
 typedef struct {
-    int      n_dims; /* 1 … RWS_IDX_MAX_DIMS */
-    size_t   dims[RWS_IDX_MAX_DIMS];
+    int      n_dims; /* 1 … RWS_MAX_IDX_DIMS */
+    size_t   dims[RWS_MAX_IDX_DIMS];
     size_t   n_values; /* the product of dims */
     uint8_t *values;
 } rws_idx;
@@ -33,7 +33,7 @@ rws_status rws__idx_parse(const uint8_t *bytes, size_t size, const char *name, r
 rws_status rws__idx_read(const char *path, rws_idx *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* Writes the bytes in front of the values; returns their number. */
-size_t rws__idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER]);
+size_t rws__idx_header(const rws_idx *idx, uint8_t header[RWS_MAX_IDX_HEADER]);
 
 /* Writes an uncompressed file, atomically. */
 rws_status rws__idx_write(const char *path, const rws_idx *idx, rws_error *err) __attribute__((warn_unused_result));

@@ -154,15 +154,15 @@ void rws__digits_binarise(const rws_digits *d, rws_split split, int first, int n
     }
 }
 
-rws_status rws__mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
+rws_status rws__mnist_binary(rws_mnist_subset subset, float **out, int *n, rws_error *err)
 {
-    const rws_split split = part == RWS_MNIST_PART_TEST ? RWS_TEST : RWS_TRAIN;
+    const rws_split split = subset == RWS_SUBSET_TEST ? RWS_TEST : RWS_TRAIN;
     rws_digits      all;
     *out = NULL;
     *n = 0;
     RWS_TRY(rws__mnist_open(split, &all, err));
-    const int first = part == RWS_MNIST_PART_VALID ? all.n - N_VALID : 0;
-    const int count = part == RWS_MNIST_PART_TRAIN ? all.n - N_VALID : all.n - first;
+    const int first = subset == RWS_SUBSET_VALID ? all.n - N_VALID : 0;
+    const int count = subset == RWS_SUBSET_TRAIN ? all.n - N_VALID : all.n - first;
     *out = malloc((size_t)count * RWS_MNIST_PIXELS * sizeof **out);
     if (*out) {
         rws_digits some = all;
@@ -179,7 +179,7 @@ rws_status rws__mnist_binary(rws_mnist_part part, float **out, int *n, rws_error
 
 static rws_status compare(const rws_idx *idx, int file, const char *path, rws_error *err)
 {
-    uint8_t      header[RWS_IDX_MAX_HEADER];
+    uint8_t      header[RWS_MAX_IDX_HEADER];
     const size_t n_header = rws__idx_header(idx, header);
     GChecksum   *sum = g_checksum_new(G_CHECKSUM_SHA256);
     g_checksum_update(sum, header, (gssize)n_header);

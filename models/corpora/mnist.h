@@ -31,12 +31,12 @@ rws_status rws__mnist_open(rws_split split, rws_digits *out, rws_error *err) __a
 
 void rws__digits_release(rws_digits *d);
 
-/* Parts of the binary images: the first 50000 training digits, the other 10000, and the 10000 test digits. A pixel is 1
+/* Subsets of the binary images: the first 50000 training digits, the other 10000, and the 10000 test digits. A pixel is 1
  * with probability grey / 255; the draws are the same in every run. */
-typedef enum { RWS_MNIST_PART_TRAIN, RWS_MNIST_PART_VALID, RWS_MNIST_PART_TEST } rws_mnist_part;
+typedef enum { RWS_SUBSET_TRAIN, RWS_SUBSET_VALID, RWS_SUBSET_TEST } rws_mnist_subset;
 
 /* *out is n x RWS_MNIST_PIXELS zeros and ones, the caller's to free; NULL on failure. */
-rws_status rws__mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
+rws_status rws__mnist_binary(rws_mnist_subset subset, float **out, int *n, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The same for n digits in memory. The first of them is number `first` of its split. */

@@ -14,7 +14,7 @@
 #define RWS_MODELS_CORPORA_PARSE_H
 
 #include "models/corpora/grammar.h"
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 
 typedef enum {
     RWS_PARSE_SUM,   /* log of the sum of the probabilities of all trees: inside */

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static rws_quoted beginning(const char *text, size_t length, size_t most)
 {
     size_t n = length < most ? length : most;
     while (n < length && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
-    return rws__quote_part(text, n, RWS_MAX_QUOTED);
+    return rws__quote_prefix(text, n, RWS_MAX_QUOTED);
 }
 
 /* The place of a mistake in an error sentence. */
@@ -93,9 +93,9 @@ rws_status rws__sentences_parse(const rws_grammar *g, const char *text, size_t l
                                 rws_unknown unknown, int max_words, rws_sentences *out, rws_error *err)
 {
     *out = (rws_sentences){0};
-    if (length > RWS_SENTENCES_MAX_BYTES)
+    if (length > RWS_MAX_SENTENCES_BYTES)
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is longer than %d bytes.", rws__quote(name).text,
-                        RWS_SENTENCES_MAX_BYTES);
+                        RWS_MAX_SENTENCES_BYTES);
     /* A word and the blank behind it are two bytes, a sentence and the end of its line too. */
     rws_sentences s = {.start = malloc((length / 2 + 2) * sizeof *s.start),
                        .tokens = malloc((length / 2 + 1) * sizeof *s.tokens)};
@@ -133,7 +133,7 @@ rws_status rws__sentences_read(const rws_grammar *g, const char *path, rws_unkno
     uint8_t *bytes;
     size_t   size;
     *out = (rws_sentences){0};
-    RWS_TRY(rws__file_read(path, RWS_SENTENCES_MAX_BYTES, &bytes, &size, err));
+    RWS_TRY(rws__file_read(path, RWS_MAX_SENTENCES_BYTES, &bytes, &size, err));
     const rws_status status = rws__sentences_parse(g, (const char *)bytes, size, path, unknown, max_words, out, err);
     free(bytes);
     return status;
@@ -196,7 +196,7 @@ static rws_status write_lines(const rws_grammar *g, const double *log_p, int n, 
     rws_sequence   tree = {0}, sentence = {0};
     rws_cut        cut = RWS_TREE_WHOLE;
     for (int i = 0; i < n; i++) {
-        cut = rws__tree_sample(g, log_p, caps, random, &tree, &sentence);
+        cut = rws__parse_tree_sample(g, log_p, caps, random, &tree, &sentence);
         if (cut != RWS_TREE_WHOLE) break;
         for (int k = 0; k < sentence.n; k++) fprintf(stream, "%s%s", k ? " " : "", g->terminals[sentence.at[k]]);
         fputc('\n', stream);
@@ -216,7 +216,7 @@ rws_status rws__sentences_finite(const rws_grammar *g, rws_error *err)
     double *log_p = malloc((size_t)(g->n_productions + g->n_nonterminals) * sizeof *log_p), words;
     if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
     rws__grammar_log_p(g, log_p);
-    const rws_status status = rws__tree_moments(g, log_p, log_p + g->n_productions, &words, err);
+    const rws_status status = rws__parse_tree_moments(g, log_p, log_p + g->n_productions, &words, err);
     free(log_p);
     if (status != RWS_OK || words < INFINITY) return status;
     return rws_fail(err, RWS_BAD_INPUT,

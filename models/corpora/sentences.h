@@ -13,7 +13,7 @@
 
 #include "models/corpora/grammar.h"
 
-enum { RWS_SENTENCES_MAX_BYTES = 1 << 28 };
+enum { RWS_MAX_SENTENCES_BYTES = 1 << 28 };
 
 /* Sentence i is tokens[start[i]] … tokens[start[i + 1] - 1]. A zeroed one is valid and empty. */
 typedef struct {

@@ -47,7 +47,7 @@ static PyObject *answers_json(PyObject *unused, PyObject *args)
     const rws_answers *a = PyCapsule_GetPointer(capsule, held_answers);
     const int          most = listed ? INT_MAX : 0;
     if (!a) return NULL;
-    const rws_status status = rws_answers_json(a, &(rws_answers_parts){INT_MAX, most, most}, &text, &err);
+    const rws_status status = rws_answers_json(a, &(rws_answers_shown){INT_MAX, most, most}, &text, &err);
     if (status == RWS_OK) r = PyUnicode_FromString(text);
     else rwspy_raise(NULL, status, &err);
     if (status == RWS_OK) free(text);

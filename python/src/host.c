@@ -15,7 +15,7 @@
  * Replay, for every other version: no frame of Python is ever suspended. The program runs on the thread's stack, and its
  * library calls are executed on the path's stack, one after the other:
  *
- *     thread's stack   resume -> guide(p) -> p.normal -> rws_path_run -> … result -> guide goes on
+ *     thread's stack   resume -> guide(p) -> p.normal -> rws_path_run -> … result -> guide continues
  *     path's stack                                       library call -> pause
  *
  * If the library call waits, an exception unwinds the program. When the path is resumed, the library call ends, and the
@@ -459,7 +459,7 @@ static bool call_program(py_path *h, program_kind kind, rws_var *out)
 /* A program ended with an exception: the pass fails, and the exception is raised where the library was called. */
 static void program_failed(py_path *h, program_kind kind)
 {
-    char sentence[500];
+    char message[500];
     h->failed = true;
     if (PyErr_ExceptionMatches(rwspy_Abandoned)) {
         PyErr_Clear();
@@ -468,13 +468,13 @@ static void program_failed(py_path *h, program_kind kind)
         return;
     }
     const char *text;
-    if (rws_path_failure(h->path, &text) != RWS_OK) { /* the library's own sentence, raised at the program's line */
-        snprintf(sentence, sizeof sentence, "%s", text);
-        rwspy_keep_exception(h->state->program, NULL, sentence, sizeof sentence);
+    if (rws_path_failure(h->path, &text) != RWS_OK) { /* the library's own message, raised at the program's line */
+        snprintf(message, sizeof message, "%s", text);
+        rwspy_keep_exception(h->state->program, NULL, message, sizeof message);
         return;
     }
-    rwspy_keep_exception(h->state->program, names[kind], sentence, sizeof sentence);
-    rws_path_refuse(h->path, RWS_BAD_INPUT, sentence);
+    rwspy_keep_exception(h->state->program, names[kind], message, sizeof message);
+    rws_path_refuse(h->path, RWS_BAD_INPUT, message);
 }
 
 static py_path *path_of(rws_path *path)

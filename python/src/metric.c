@@ -70,9 +70,9 @@ static double particle_number(int i, const rws_particle *p, const void *state)
     PyObject *r = o ? PyObject_CallMethod(s->self, "_metric", "iO", i, o) : NULL;
     if (r) x = PyFloat_AsDouble(r);
     if (PyErr_Occurred()) {
-        char sentence[400];
+        char message[400];
         x = NAN;
-        rwspy_keep_exception(s->program, s->program->metrics[i].name, sentence, sizeof sentence);
+        rwspy_keep_exception(s->program, s->program->metrics[i].name, message, sizeof message);
     }
     if (o) o->p = NULL;
     Py_XDECREF(o);
@@ -223,9 +223,9 @@ static void guessed(const rws_particle *p, int count, void *context)
     }
     PyObject *r = o ? PyObject_CallFunction(g->f, "Oi", o, count) : NULL;
     if (!r) {
-        char sentence[400];
+        char message[400];
         g->failed = true;
-        rwspy_keep_exception(g->state->program, "guess", sentence, sizeof sentence);
+        rwspy_keep_exception(g->state->program, "guess", message, sizeof message);
     }
     if (o) o->p = NULL;
     Py_XDECREF(o);

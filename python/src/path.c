@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_PARAMETERS 4
+#define MAX_PARAMETERS 4
 #define own rwspy_own
 
 /* A family of distributions: the names of its parameters, and the library's function. */
 typedef struct {
-    const char *name, *parameters[MOST_PARAMETERS];
+    const char *name, *parameters[MAX_PARAMETERS];
     void       *f;
     int         n;
 } family;
@@ -57,7 +57,7 @@ static bool arrange(const family *f, PyObject *const *args, Py_ssize_t n, PyObje
 static bool visit(py_path *h, PyObject *const *args, Py_ssize_t n, PyObject *names, const family *f, result *r)
 {
     static const call_kind kinds[] = {CALL_SITE1, CALL_SITE2, CALL_SITE3, CALL_SITE4};
-    PyObject              *given[MOST_PARAMETERS] = {0};
+    PyObject              *given[MAX_PARAMETERS] = {0};
     if (!arrange(f, args, n, names, given)) return false;
     request c = {.kind = kinds[f->n - 1], .f = f->f, .name = text_of(args[0], "The name of a site")};
     if (!c.name) return false;
@@ -276,9 +276,9 @@ static double python_kernel(const float *datum, const float *made, int dim, cons
     PyObject *r = helper ? PyObject_CallFunctionObjArgs(helper, k->f, a, b, NULL) : NULL;
     if (r) x = PyFloat_AsDouble(r);
     if (PyErr_Occurred()) {
-        char sentence[400];
+        char message[400];
         x = NAN;
-        rwspy_keep_exception(k->program, "a kernel", sentence, sizeof sentence);
+        rwspy_keep_exception(k->program, "a kernel", message, sizeof message);
     }
     Py_XDECREF(r);
     Py_XDECREF(helper);

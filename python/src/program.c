@@ -1,14 +1,14 @@
 /* program.c - a Python class as an rws_model: its functions call the methods of the instance that setup ran on.
  *
  * The library calls these functions without the interpreter's lock, on any thread; they take it. An exception is kept in the
- * program object under the sentence that the library gets, and raised again where Python called the library. */
+ * program object under the message that the library gets, and raised again where Python called the library. */
 #include "rwspy.h"
 
 #include <string.h>
 
 /* ---- exceptions */
 
-#define MOST_EXCEPTIONS 64 /* that are kept; a metric may raise one for every particle */
+#define MAX_EXCEPTIONS 64 /* that are kept; a metric may raise one for every particle */
 
 void rwspy_keep_exception(program_object *p, const char *where, char *out, size_t size)
 {
@@ -23,12 +23,12 @@ void rwspy_keep_exception(program_object *p, const char *where, char *out, size_
         snprintf(out, size, "%s in %s: %s", ((PyTypeObject *)type)->tp_name, where, said ? said : "");
         Py_XDECREF(text);
     }
-    const bool room = PyList_GET_SIZE(p->exceptions) < MOST_EXCEPTIONS;
-    PyObject  *sentence = room ? PyUnicode_DecodeUTF8(out, (Py_ssize_t)strlen(out), "replace") : NULL;
-    PyObject  *entry = sentence && value ? PyTuple_Pack(2, sentence, value) : NULL;
+    const bool capacity = PyList_GET_SIZE(p->exceptions) < MAX_EXCEPTIONS;
+    PyObject  *message = capacity ? PyUnicode_DecodeUTF8(out, (Py_ssize_t)strlen(out), "replace") : NULL;
+    PyObject  *entry = message && value ? PyTuple_Pack(2, message, value) : NULL;
     if (!entry || PyList_Append(p->exceptions, entry) != 0) PyErr_Clear();
     Py_XDECREF(entry);
-    Py_XDECREF(sentence);
+    Py_XDECREF(message);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(trace);
@@ -60,9 +60,9 @@ PyObject *rwspy_raise(program_object *p, rws_status status, const rws_error *err
 
 rws_status rwspy_failed(program_object *p, const char *where, rws_error *err)
 {
-    char sentence[400];
-    rwspy_keep_exception(p, where, sentence, sizeof sentence);
-    return rws_fail(err, RWS_BAD_INPUT, "%s", sentence);
+    char message[400];
+    rwspy_keep_exception(p, where, message, sizeof message);
+    return rws_fail(err, RWS_BAD_INPUT, "%s", message);
 }
 
 /* ---- setup and release */
@@ -119,7 +119,7 @@ static rws_status setup(rws_setup *setup, rws_random *random, void **state, rws_
     *state = s;
     const rws_status status = good ? RWS_OK : rwspy_failed(s->program, "setup", err);
     rwspy_give();
-    /* if a declaration failed, the library returns the sentence of that declaration instead */
+    /* if a declaration failed, the library returns the message of that declaration instead */
     return status;
 }
 

@@ -47,7 +47,7 @@ static PyObject *result_object(const rws_result *r)
     return NULL;
 }
 
-#define MOST_PATHS 256 /* and conditions */
+#define MAX_PATHS 256 /* and conditions */
 
 /* The runs in stores, a list; NULL with an exception. */
 static PyObject *read_results(const char *const *path, Py_ssize_t n, const char *const *condition, Py_ssize_t m)
@@ -74,14 +74,14 @@ static PyObject *read_results(const char *const *path, Py_ssize_t n, const char 
 
 static PyObject *results(PyObject *module, PyObject *args)
 {
-    PyObject   *paths, *conditions, *held[MOST_PATHS] = {0}, *list = NULL;
-    const char *path[MOST_PATHS], *condition[MOST_PATHS];
+    PyObject   *paths, *conditions, *held[MAX_PATHS] = {0}, *list = NULL;
+    const char *path[MAX_PATHS], *condition[MAX_PATHS];
     bool        good = true;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &paths, &PyList_Type, &conditions)) return NULL;
     const Py_ssize_t n = PyList_GET_SIZE(paths), m = PyList_GET_SIZE(conditions);
-    if (n > MOST_PATHS || m > MOST_PATHS)
-        return PyErr_Format(PyExc_ValueError, "At most %d paths and conditions can be given.", MOST_PATHS);
+    if (n > MAX_PATHS || m > MAX_PATHS)
+        return PyErr_Format(PyExc_ValueError, "At most %d paths and conditions can be given.", MAX_PATHS);
     for (Py_ssize_t i = 0; i < n && good; i++) {
         good = PyUnicode_FSConverter(PyList_GET_ITEM(paths, i), &held[i]);
         if (good) path[i] = PyBytes_AS_STRING(held[i]);

@@ -149,7 +149,7 @@ void    rwspy_dream(rws_path *path, const void *state);
 
 /* ---- models (program.c) */
 
-#define MOST_TABLES 8 /* of a model */
+#define MAX_TABLES 8 /* of a model */
 
 /* What is known of a model between its setup and its release. */
 struct py_state {
@@ -159,15 +159,15 @@ struct py_state {
     int                    compute_dim;                       /* numbers that the value of compute must have */
     PyObject              *sizes;                             /* numbers of each field, by name */
     struct scope_object   *scope;
-    rws_table             *tables[MOST_TABLES]; /* from which the data are filled; else Python makes them */
+    rws_table             *tables[MAX_TABLES]; /* from which the data are filled; else Python makes them */
     int                    n_tables;
     bool                   label_series; /* there are some beside the tables, which Python fills in */
 };
 
-/* Remembers the exception that is set, as the reason for a sentence; clears it. The sentence is written to out. */
+/* Remembers the exception that is set, as the reason for a message; clears it. The message is written to out. */
 void rwspy_keep_exception(struct program_object *p, const char *where, char *out, size_t size);
 
-/* A callback of the library failed with an exception, which is kept: the status and the sentence for the library. */
+/* A callback of the library failed with an exception, which is kept: the status and the message for the library. */
 rws_status rwspy_failed(struct program_object *p, const char *where, rws_error *err);
 
 /* Raises what a failed library call has to say: the exception that a program left, or rws.Error. Always NULL. */
@@ -177,7 +177,7 @@ typedef struct program_object {
     PyObject_HEAD rws_model model;
     PyObject               *like;       /* the instance that setup copies */
     PyObject               *texts;      /* owns what the structures point to */
-    PyObject               *exceptions; /* a list of (sentence, exception) */
+    PyObject               *exceptions; /* a list of (message, exception) */
     rws_metric              metrics[RWS_MAX_METRICS + 1];
     rws_snapshot            snapshots[RWS_MAX_METRICS + 1];
     rws_setting             settings[RWS_MAX_SET + 1];

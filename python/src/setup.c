@@ -115,14 +115,14 @@ static bool function_of(const char *name, rws_function *out)
     return f >= 0;
 }
 
-#define MOST_SIZES 64
+#define MAX_SIZES 64
 
-static bool sizes_of(PyObject *list, int sizes[MOST_SIZES], int *n)
+static bool sizes_of(PyObject *list, int sizes[MAX_SIZES], int *n)
 {
     PyObject *fast = PySequence_Fast(list, "The sizes of an mlp are a list of numbers.");
     if (!fast) return false;
     *n = (int)PySequence_Fast_GET_SIZE(fast);
-    if (*n > MOST_SIZES) PyErr_Format(PyExc_ValueError, "An mlp has at most %d sizes.", MOST_SIZES);
+    if (*n > MAX_SIZES) PyErr_Format(PyExc_ValueError, "An mlp has at most %d sizes.", MAX_SIZES);
     for (int i = 0; i < *n && !PyErr_Occurred(); i++) rwspy_int(PySequence_Fast_GET_ITEM(fast, i), &sizes[i]);
     Py_DECREF(fast);
     return !PyErr_Occurred();
@@ -141,7 +141,7 @@ static PyObject *setup_mlp(PyObject *self, PyObject *args, PyObject *keywords)
     rws_group    g;
     rws_init     in;
     rws_function f;
-    int          sizes[MOST_SIZES], n;
+    int          sizes[MAX_SIZES], n;
     rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|szs:mlp", names, &name, &list, &hidden, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in) || !function_of(hidden, &f) || !sizes_of(list, sizes, &n))
@@ -203,7 +203,7 @@ static PyObject *setup_set_encoder(PyObject *self, PyObject *args, PyObject *key
     PyObject    *list;
     rws_group    g;
     rws_function f;
-    int          sizes[MOST_SIZES], n, pooling;
+    int          sizes[MAX_SIZES], n, pooling;
     rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "sO|ssz:set_encoder", names, &name, &list, &how, &hidden,
@@ -338,8 +338,8 @@ static PyObject *setup_field(PyObject *self, PyObject *args)
 static PyObject *keep_table(PyObject *self, rws_table *t)
 {
     py_state *state = ((setup_object *)self)->state;
-    if (state->n_tables == MOST_TABLES)
-        return PyErr_Format(PyExc_ValueError, "A model has at most %d tables.", MOST_TABLES);
+    if (state->n_tables == MAX_TABLES)
+        return PyErr_Format(PyExc_ValueError, "A model has at most %d tables.", MAX_TABLES);
     state->tables[state->n_tables++] = t;
     return rwspy_table_new(t, state->scope, self);
 }

@@ -360,7 +360,7 @@ static int whole(PyObject *o, int64_t *out)
 }
 
 /* a == b looks at the number in a, as int(a) == b does. An object that is no number (None, a text) is never equal to a
- * value. An object that could be equal but cannot be compared here is refused, because Python would go on with "not equal"
+ * value. An object that could be equal but cannot be compared here is refused, because Python would continue with "not equal"
  * for all particles. */
 static PyObject *equal(PyObject *a, PyObject *b, bool yes)
 {
@@ -430,7 +430,7 @@ static PyObject *sliced(PyObject *o, int64_t first, int64_t n)
 }
 
 /* The range of n parts that an index or a slice names: [*first, *first + *count). An index is counted from the end if it is
- * negative. False with an exception if there is no such range; `whole` and `part` are words of its sentence. */
+ * negative. False with an exception if there is no such range; `whole` and `part` are words of its message. */
 static bool range_of(PyObject *index, Py_ssize_t n, const char *whole, const char *part, Py_ssize_t *first,
                      Py_ssize_t *count)
 {

@@ -411,7 +411,7 @@ class Training(unittest.TestCase):
             self.assertEqual(rws.train(toy, iterations=3, progress=False).iteration, 3)
             t = rws.Trainer(toy)
             asker = t._posterior()
-            t.close()  # the posterior goes on with the code of the shared object
+            t.close()  # the posterior continues with the code of the shared object
             self.assertEqual(asker.infer(test=1, particles=10).n_particles, 10)
 
     def test_kernels(self):

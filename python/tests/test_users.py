@@ -1,4 +1,4 @@
-"""What users do in a notebook: stop and go on, look at closed runs, give data and parameters of the wrong kind."""
+"""What users do in a notebook: stop and continue, look at closed runs, give data and parameters of the wrong kind."""
 
 import gc
 import json

@@ -25,12 +25,12 @@ static inline const char *bytes_file(const uint8_t *data, size_t size)
     return path;
 }
 
-/* A refusal is one sentence that names the thing. */
+/* A refusal is one message that names the thing. */
 static inline void bytes_check_refusal(const rws_error *err, const char *name)
 {
     const size_t length = strlen(err->text);
     if (length == 0 || !strchr(".?", err->text[length - 1]) || (name && !strstr(err->text, name))) {
-        fprintf(stderr, "sentence: \"%s\"\n", err->text);
+        fprintf(stderr, "message: \"%s\"\n", err->text);
         abort();
     }
     for (size_t i = 0; i < length; i++)

@@ -1,4 +1,4 @@
-/* canvas.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a sentence, or every canvas
+/* canvas.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a message, or every canvas
  * in it can be read. The checksums are corrected first, because otherwise every file would be refused. Build with
  * -fsanitize=fuzzer,address,undefined. */
 #include "models/corpora/canvas.h"

@@ -1,5 +1,5 @@
 /* checkpoint.c - libFuzzer harness for whole checkpoints: the bytes take the place of the checkpoint of a run, which is then
- * opened and asked. Whatever they are, they are refused with a sentence that names the file, or the run answers. Names of
+ * opened and asked. Whatever they are, they are refused with a message that names the file, or the run answers. Names of
  * checksums are overwritten first in most inputs, so that the file counts as one of an older version, which has none:
  * otherwise every change would be refused. RWS_FUZZ_RUN names the folder of the run. */
 #include "bytes.h"

@@ -1,5 +1,5 @@
 /* choices.c - libFuzzer harness for choices as a user types them (--given z=2,NP:1=0): whatever the text, it is refused with
- * a sentence, or every choice has a site, a visit from 0 on, and finite numbers. */
+ * a message, or every choice has a site, a visit from 0 on, and finite numbers. */
 #include "bytes.h"
 #include "rws/given.h"
 

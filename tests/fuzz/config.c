@@ -1,6 +1,6 @@
-/* config.c - libFuzzer harness for config.json: whatever the bytes, they are refused with a sentence that names the file, or
+/* config.c - libFuzzer harness for config.json: whatever the bytes, they are refused with a message that names the file, or
  * every number is in its range, the text of the configuration reads the same again, and a small built-in model takes the
- * configuration or refuses it with a sentence. */
+ * configuration or refuses it with a message. */
 #include "bytes.h"
 #include "store/config.h"
 #include "rws_train.h"

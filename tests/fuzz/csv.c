@@ -1,4 +1,4 @@
-/* csv.c - libFuzzer harness for the reader of tables from text: whatever the bytes, a text is refused with a sentence, or
+/* csv.c - libFuzzer harness for the reader of tables from text: whatever the bytes, a text is refused with a message, or
  * every cell is a finite number or NaN in a column with a flaw; a sheet without flaws, written as text, reads the same.
  * Build with -fsanitize=fuzzer,address,undefined. */
 #include "data/sheet.h"

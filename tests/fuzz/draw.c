@@ -1,13 +1,13 @@
-/* draw.c - libFuzzer harness for the JSON of rws draw: whatever the bytes, they are refused with a sentence, or a picture is
+/* draw.c - libFuzzer harness for the JSON of rws draw: whatever the bytes, they are refused with a message, or a picture is
  * drawn. The first byte chooses what is drawn. */
 #include "bytes.h"
 #include "rws/draw.c" /* its functions are static */
-#include "rws/report.h"
+#include "rws/output.h"
 
 /* Hints for the shell are not what is looked at here, and come with all of the command line. */
-bool rws__shell_word(const char *word, char *out, size_t room)
+bool rws__shell_word(const char *word, char *out, size_t capacity)
 {
-    (void)word, (void)out, (void)room;
+    (void)word, (void)out, (void)capacity;
     return false;
 }
 

@@ -1,4 +1,4 @@
-/* exported.c - libFuzzer harness for runs that `rws export` wrote as CSV: whatever the bytes, they are refused with a sentence
+/* exported.c - libFuzzer harness for runs that `rws export` wrote as CSV: whatever the bytes, they are refused with a message
  * that names the file, or every run and number can be read. The file lies in the working folder, since its ending says what
  * it is. */
 #include "results.h"

@@ -1,5 +1,5 @@
 /* given.c - libFuzzer harness for files of given choices: whatever the bytes, a trainer refuses them with a
- * sentence, or trains an iteration with them, or says what site they do not fit. */
+ * message, or trains an iteration with them, or says what site they do not fit. */
 #include "bytes.h"
 #include "rws_train.h"
 

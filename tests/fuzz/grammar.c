@@ -2,7 +2,7 @@
  * grammar, or the guarantees of grammar.h hold: every production can be read, names are found again, and a tree that is
  * drawn can be printed. */
 #include "base/rng.h"
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +32,8 @@ static void check(const rws_grammar *g)
     rws_random   random = rws__random_new(rws__key_for(1, 0, RWS_KEY_DATA, 0), 0);
     rws_sequence tree = {0}, sentence = {0};
     char         text[256];
-    rws__tree_sample(g, log_p, (rws_caps){20, 200}, &random, &tree, &sentence);
-    if (rws__tree_text(g, &tree, text, sizeof text) < 3) abort();
+    rws__parse_tree_sample(g, log_p, (rws_caps){20, 200}, &random, &tree, &sentence);
+    if (rws__parse_tree_text(g, &tree, text, sizeof text) < 3) abort();
     rws__sequence_release(&tree);
     rws__sequence_release(&sentence);
     free(log_p);

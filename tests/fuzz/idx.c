@@ -1,4 +1,4 @@
-/* idx.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a sentence, or all its values can
+/* idx.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a message, or all its values can
  * be read and written again to a file that reads the same. Build with -fsanitize=fuzzer,address,undefined. */
 #include "models/corpora/idx.h"
 
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (length == 0 || err.text[length - 1] != '.' || !strstr(err.text, "\"fuzz\"") || idx.values) abort();
         return 0;
     }
-    uint8_t *plain = malloc(RWS_IDX_MAX_HEADER + idx.n_values);
+    uint8_t *plain = malloc(RWS_MAX_IDX_HEADER + idx.n_values);
     if (!plain) abort();
     const size_t n_header = rws__idx_header(&idx, plain);
     memcpy(plain + n_header, idx.values, idx.n_values);

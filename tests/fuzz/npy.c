@@ -1,4 +1,4 @@
-/* npy.c - libFuzzer harness for the reader of NPY arrays: whatever the bytes, a file is refused with a sentence, or has as
+/* npy.c - libFuzzer harness for the reader of NPY arrays: whatever the bytes, a file is refused with a message, or has as
  * many numbers as its shape says, each finite or in a column with a flaw. Build with
  * -fsanitize=fuzzer,address,undefined. */
 #include "data/sheet.h"

@@ -1,4 +1,4 @@
-/* png.c - libFuzzer harness for pictures: whatever the bytes, they are refused with a sentence that names the file, or every
+/* png.c - libFuzzer harness for pictures: whatever the bytes, they are refused with a message that names the file, or every
  * grey value can be read. The checksums of the chunks are corrected first, because otherwise every file would be refused. */
 #include "bytes.h"
 #include "figure/png.h"

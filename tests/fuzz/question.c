@@ -1,4 +1,4 @@
-/* question.c - libFuzzer harness for the JSON bodies of rws serve: whatever the bytes, they are refused with a sentence, or
+/* question.c - libFuzzer harness for the JSON bodies of rws serve: whatever the bytes, they are refused with a message, or
  * every datum has finite numbers for every field, and every limit holds. The first byte chooses the kind of question. */
 #include "serve/body.h"
 

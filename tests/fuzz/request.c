@@ -54,7 +54,7 @@ static void give_up(const char *call)
 }
 
 /* Sends the bytes, closes its side, and reads the reply. Returns its length. */
-static size_t exchange(const uint8_t *data, size_t size, char *reply, size_t room)
+static size_t exchange(const uint8_t *data, size_t size, char *reply, size_t capacity)
 {
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -74,8 +74,8 @@ static size_t exchange(const uint8_t *data, size_t size, char *reply, size_t roo
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     while ((got = send(fd, data, size, MSG_NOSIGNAL)) < 0 && errno == EINTR) {}
     if (got >= 0) shutdown(fd, SHUT_WR);
-    while (n + 1 < room) {
-        got = recv(fd, reply + n, room - 1 - n, 0);
+    while (n + 1 < capacity) {
+        got = recv(fd, reply + n, capacity - 1 - n, 0);
         if (got > 0) n += (size_t)got;
         else if (got == 0 || errno != EINTR) break;
     }

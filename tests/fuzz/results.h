@@ -38,7 +38,7 @@ static void results_check_run(const rws_result *r)
         }
 }
 
-/* Reads the file: it is refused with a sentence that names it, or all of its runs can be used. */
+/* Reads the file: it is refused with a message that names it, or all of its runs can be used. */
 static void results_check(const char *path)
 {
     rws_error    err = {""};

@@ -1,4 +1,4 @@
-/* safetensors.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a sentence, or every
+/* safetensors.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a message, or every
  * tensor in it can be read to its last byte. Build with -fsanitize=fuzzer,address,undefined. */
 #include "data/safetensors.h"
 

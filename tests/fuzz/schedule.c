@@ -1,4 +1,4 @@
-/* schedule.c - libFuzzer harness for learning rates: whatever the text, it is refused with a sentence, or the rates of every
+/* schedule.c - libFuzzer harness for learning rates: whatever the text, it is refused with a message, or the rates of every
  * group are finite and not negative at every iteration, and the schedule agrees with itself. */
 #include "bytes.h"
 #include "optim/schedule.h"
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rws__schedule_parse(text, &s, &err) == RWS_OK) {
         for (int g = 0; g < RWS_GROUPS; g++) {
             const rws_rates *r = &s.rates[g];
-            uint64_t         at[3 * RWS_SCHEDULE_MAX_CHANGES + 2] = {0, UINT64_MAX};
+            uint64_t         at[3 * RWS_MAX_SCHEDULE_CHANGES + 2] = {0, UINT64_MAX};
             int              n = 2;
             for (int i = 0; i < r->n_changes; i++) {
                 if (r->change[i].from > r->change[i].to) abort();

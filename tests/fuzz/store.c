@@ -1,5 +1,5 @@
 /* store.c - libFuzzer harness for stores, SQLite files that rws runs, plot and export open: whatever the bytes, they are
- * refused with a sentence that names the file, or every run, number and snapshot can be read. The file lies in the working
+ * refused with a message that names the file, or every run, number and snapshot can be read. The file lies in the working
  * folder, since SQLite puts its journal beside it. */
 #include "results.h"
 #include "store/store.h"
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size || close(fd) != 0) abort();
     rws__store_patience(10);
     results_check(path);
-    if (rws__store_ask(path, "run", &progress, &err) != RWS_OK) bytes_check_refusal(&err, path);
+    if (rws__store_progress(path, "run", &progress, &err) != RWS_OK) bytes_check_refusal(&err, path);
     if (rws__store_identify(path, "run", &name, &config, &err) != RWS_OK) bytes_check_refusal(&err, path);
     else if (!name != !config) abort();
     free(name);

@@ -1,4 +1,4 @@
-/* sweep.c - libFuzzer harness for sweep files: whatever the bytes, they are refused with a sentence that names the file,
+/* sweep.c - libFuzzer harness for sweep files: whatever the bytes, they are refused with a message that names the file,
  * or every run has a name of its own that a folder can have, and a configuration whose text can be read to its end. */
 #include "rws_results.h"
 
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rws_error  err = {""};
     rws_sweep *s;
     if (rws_sweep_parse((const char *)data, size, "fuzz", &s, &err) == RWS_OK) {
-        if (s->n < 1 || s->n > RWS_SWEEP_MAX_RUNS) abort();
+        if (s->n < 1 || s->n > RWS_MAX_SWEEP_RUNS) abort();
         for (int i = 0; i < s->n; i++) check(&s->runs[i]);
         if (s->n > 1 && strcmp(s->runs[0].name, s->runs[1].name) == 0) abort();
         rws_sweep_free(s);

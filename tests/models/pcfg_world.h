@@ -5,7 +5,7 @@
 
 #include "trained.h"
 
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 #include "models/model.h"
 
 typedef struct {

@@ -756,7 +756,7 @@ static void wrong_settings_are_named(void **state)
 {
     (void)state;
     const struct {
-        const char *set, *sentence, *beside;
+        const char *set, *message, *beside;
     } list[] = {
         {"images=cats", "There are no canvases \"cats\"; make them with `rws data multimnist --out FILE`."},
         {"steps=many", "steps is categorical or geometric_anneal or geometric_fixed, not \"many\"."},
@@ -776,7 +776,7 @@ static void wrong_settings_are_named(void **state)
         rws_trainer *t;
         rws_error    err = {""};
         assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
-        assert_string_equal(err.text, list[i].sentence);
+        assert_string_equal(err.text, list[i].message);
     }
     rws_config   c = {.model = "air", .method = "ww", .set = {"images=blocks", "canvas=8"}, .n_set = 2, .n_test = 1001};
     rws_trainer *t;

@@ -1,4 +1,4 @@
-/* test_data.c - IDX files and canvases are read to the last byte or refused with a sentence that names the file; random
+/* test_data.c - IDX files and canvases are read to the last byte or refused with a message that names the file; random
  * numbers repeat and have the right distribution. */
 #include "files.h"
 
@@ -13,13 +13,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static size_t pack(const uint8_t *bytes, size_t size, uint8_t *out, size_t room)
+static size_t pack(const uint8_t *bytes, size_t size, uint8_t *out, size_t capacity)
 {
-    z_stream z = {.next_in = (Bytef *)bytes, .avail_in = (uInt)size, .next_out = out, .avail_out = (uInt)room};
+    z_stream z = {.next_in = (Bytef *)bytes, .avail_in = (uInt)size, .next_out = out, .avail_out = (uInt)capacity};
     assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
     deflateEnd(&z);
-    return room - z.avail_out;
+    return capacity - z.avail_out;
 }
 
 /* ---- IDX */
@@ -212,7 +212,7 @@ static void mnist_is_missing(void **state)
     assert_int_equal(rws__mnist_open(RWS_TRAIN, &digits, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "`rws data mnist`");
     assert_null(digits.pixels);
-    assert_int_equal(rws__mnist_binary(RWS_MNIST_PART_TEST, &binary, &n, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__mnist_binary(RWS_SUBSET_TEST, &binary, &n, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "t10k-images-idx3-ubyte");
     assert_null(binary);
     assert_int_equal(rws__mnist_install(folder, folder, &err), RWS_BAD_INPUT);
@@ -395,7 +395,7 @@ static void canvas_counts(void **state)
     stays_likely("digits on a canvas, and which", look_at_canvases, NULL);
 }
 
-/* Where a digit alone on its canvas is: round(u * room) on each axis, the two independent. */
+/* Where a digit alone on its canvas is: round(u * capacity) on each axis, the two independent. */
 static double look_at_places(void *context, int round, int wide)
 {
     enum { SIZE = 7, K = 3, ROWS = 3, COLS = 2, TOPS = SIZE - ROWS + 1, LEFTS = SIZE - COLS + 1 };

@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "models/corpora/grammar.h"
 #include "models/corpora/parse.h"
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -229,21 +229,21 @@ static void bad_grammars_are_refused(void **state)
 static void large_grammars_are_refused(void **state)
 {
     (void)state;
-    const size_t room = RWS_GRAMMAR_MAX_BYTES + 2;
-    char        *text = malloc(room);
+    const size_t capacity = RWS_MAX_GRAMMAR_BYTES + 2;
+    char        *text = malloc(capacity);
     rws_grammar *g;
     rws_error    err;
 
-    memset(text, '\n', room);
-    assert_int_equal(rws__grammar_parse(text, room, "x", &g, &err), RWS_BAD_INPUT);
+    memset(text, '\n', capacity);
+    assert_int_equal(rws__grammar_parse(text, capacity, "x", &g, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "longer than 1048576 bytes"));
 
-    memset(text, ' ', room);
+    memset(text, ' ', capacity);
     memcpy(text, "start S\n", 8);
-    assert_int_equal(rws__grammar_parse(text, 8 + RWS_GRAMMAR_MAX_LINE + 1, "x", &g, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws__grammar_parse(text, 8 + RWS_MAX_GRAMMAR_LINE + 1, "x", &g, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "line 2: the line is longer than 4096 bytes"));
     memcpy(text + 8, "S -> a", 6);
-    assert_int_equal(rws__grammar_parse(text, 8 + RWS_GRAMMAR_MAX_LINE, "x", &g, &err), RWS_OK);
+    assert_int_equal(rws__grammar_parse(text, 8 + RWS_MAX_GRAMMAR_LINE, "x", &g, &err), RWS_OK);
     rws__grammar_free(g);
 
     for (int n = 64; n <= 65; n++) {
@@ -362,7 +362,7 @@ static void astronomers_have_the_known_numbers(void **state)
     assert_int_equal(parses.n_trees, 2);
     assert_true(parses.n_all == 2);
     for (int i = 0; i < 2; i++) {
-        const size_t length = rws__tree_text(astronomers, &parses.trees[i], text, sizeof text);
+        const size_t length = rws__parse_tree_text(astronomers, &parses.trees[i], text, sizeof text);
         assert_int_equal(length, strlen(text));
         const double log_tree = tree_log_p(&parses.trees[i], astronomers_log_p);
         if (strstr(text, "(VP (VP (V saw)")) {
@@ -375,7 +375,7 @@ static void astronomers_have_the_known_numbers(void **state)
             assert_int_equal(tree_depth(astronomers, &parses.trees[i]), 4);
             assert_true(near(exp(log_tree), 0.000504, 1e-15));
             char few[8];
-            assert_int_equal(rws__tree_text(astronomers, &parses.trees[i], few, sizeof few), length);
+            assert_int_equal(rws__parse_tree_text(astronomers, &parses.trees[i], few, sizeof few), length);
             assert_string_equal(few, "(S (NP ");
         }
     }
@@ -435,7 +435,7 @@ static void moments_are_exact(void **state)
 {
     (void)state;
     double nodes[6], length, all = 0, entropy = 0;
-    assert_int_equal(rws__tree_moments(astronomers, astronomers_log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__parse_tree_moments(astronomers, astronomers_log_p, nodes, &length, NULL), RWS_OK);
     assert_true(isfinite(length));
     const double known[] = {85.0 / 7, 37.0 / 7, 37.0 / 7, 1, 1, 10.0 / 7}; /* NP P PP S V VP */
     for (int a = 0; a < 6; a++) {
@@ -469,10 +469,10 @@ static void moments_are_exact(void **state)
     double log_p[12];
     memcpy(log_p, astronomers_log_p, sizeof log_p);
     log_p[0] = log(0.51);
-    assert_int_equal(rws__tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__parse_tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(isinf(length) && isinf(nodes[0]));
     log_p[0] = log(0.499);
-    assert_int_equal(rws__tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__parse_tree_moments(astronomers, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(isfinite(length));
 }
 
@@ -505,8 +505,8 @@ static double sample_look(void *context, int round, int wide)
     rws_random   random = rws__random_new(rws__key_for(7, 0, RWS_KEY_TEST, 0), (uint32_t)round);
     rws_sequence tree = {0}, sentence = {0}, again = {0};
     for (int i = 0; i < n; i++) {
-        const rws_cut whole =
-            rws__tree_sample(astronomers, astronomers_log_p, (rws_caps){100000, 1000000}, &random, &tree, &sentence);
+        const rws_cut whole = rws__parse_tree_sample(astronomers, astronomers_log_p, (rws_caps){100000, 1000000},
+                                                     &random, &tree, &sentence);
         assert_true(whole == RWS_TREE_WHOLE);
         length[i] = sentence.n;
         deep[i] = tree_depth(astronomers, &tree) > 10;
@@ -545,11 +545,11 @@ static void caps_leave_leaves(void **state)
     memcpy(log_p, astronomers_log_p, sizeof log_p);
 
     /* Depth 0 is expanded with max_depth 0, its children are not. */
-    assert_int_equal(rws__tree_sample(astronomers, log_p, (rws_caps){0, 100}, &random, &tree, &sentence),
+    assert_int_equal(rws__parse_tree_sample(astronomers, log_p, (rws_caps){0, 100}, &random, &tree, &sentence),
                      RWS_TREE_TOO_DEEP);
     assert_true(tree.n == 3 && tree.at[1] == RWS_LEAF && tree.at[2] == RWS_LEAF);
     assert_true(sentence.n == 2 && sentence.at[0] == RWS_OOV && sentence.at[1] == RWS_OOV);
-    rws__tree_text(astronomers, &tree, text, sizeof text);
+    rws__parse_tree_text(astronomers, &tree, text, sizeof text);
     assert_string_equal(text, "(S NP VP)");
     assert_true(tree_log_p(&tree, log_p) == 0);
     assert_true(log_evidence(astronomers, NULL, sentence.at, sentence.n) == -INFINITY);
@@ -557,16 +557,16 @@ static void caps_leave_leaves(void **state)
     /* Supercritical: NP -> NP PP without end. */
     for (int i = 1; i < 6; i++) log_p[i] = -INFINITY;
     log_p[0] = 0;
-    assert_int_equal(rws__tree_sample(astronomers, log_p, (rws_caps){1 << 20, 2000}, &random, &tree, &sentence),
+    assert_int_equal(rws__parse_tree_sample(astronomers, log_p, (rws_caps){1 << 20, 2000}, &random, &tree, &sentence),
                      RWS_TREE_TOO_LARGE);
     int n_expanded = 0;
     for (int i = 0; i < tree.n; i++) n_expanded += tree.at[i] != RWS_LEAF;
     assert_int_equal(n_expanded, 2000);
-    assert_int_equal(rws__tree_sample(astronomers, log_p, (rws_caps){20, 2000}, &random, &tree, NULL),
+    assert_int_equal(rws__parse_tree_sample(astronomers, log_p, (rws_caps){20, 2000}, &random, &tree, NULL),
                      RWS_TREE_TOO_DEEP | RWS_TREE_TOO_LARGE);
 
     for (int i = 0; i < 300; i++) {
-        rws__tree_sample(astronomers, astronomers_log_p, (rws_caps){5, 20}, &random, &tree, &sentence);
+        rws__parse_tree_sample(astronomers, astronomers_log_p, (rws_caps){5, 20}, &random, &tree, &sentence);
         tree_yield(astronomers, &tree, &again);
         assert_true(trees_equal(&sentence, &again));
         assert_true(tree_depth(astronomers, &tree) <= 6);
@@ -684,8 +684,8 @@ static rws_grammar *random_grammar(die *d)
 static int same_text(const rws_grammar *g, const rws_sequence *a, const rws_sequence *b)
 {
     char s[1024], t[1024];
-    rws__tree_text(g, a, s, sizeof s);
-    rws__tree_text(g, b, t, sizeof t);
+    rws__parse_tree_text(g, a, s, sizeof s);
+    rws__parse_tree_text(g, b, t, sizeof t);
     return strcmp(s, t) == 0;
 }
 
@@ -746,7 +746,7 @@ static void charts_agree_with_brute_force(void **state)
         for (int r = 0; r < g->n_productions; r++)
             n_chains += g->productions[r].n_right == 1 && !g->productions[r].right[0].word;
         for (int i = 0; i < 5; i++) {
-            rws__tree_sample(g, log_p, (rws_caps){20, 30}, &random, &tree, &sentence);
+            rws__parse_tree_sample(g, log_p, (rws_caps){20, 30}, &random, &tree, &sentence);
             if (sentence.n <= 6) check_sentence(g, log_p, sentence.at, sentence.n, &n_ambiguous);
             int       x[5];
             const int n = die_below(&d, 6);
@@ -774,7 +774,7 @@ static void expected_counts_are_the_gradient(void **state)
         assert_true(g->n_productions <= 128);
         rws__grammar_log_p(g, log_p);
         for (int i = 0; i < 4;) {
-            rws__tree_sample(g, log_p, (rws_caps){30, 2000}, &random, &tree, &sentence);
+            rws__parse_tree_sample(g, log_p, (rws_caps){30, 2000}, &random, &tree, &sentence);
             if (sentence.n < 4 || sentence.n > 14) continue;
             i++;
             rws_parse_chart *c;
@@ -862,14 +862,14 @@ static void grammars_of_the_program(void **state)
     rws_grammar *g = read_grammar("orders.pcfg");
     double       log_p[128], nodes[32], length;
     rws__grammar_log_p(g, log_p);
-    assert_int_equal(rws__tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__parse_tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(length < 15);
     rws__grammar_free(g);
 
     g = read_grammar("garden.pcfg");
     rws__grammar_log_p(g, log_p);
     assert_true(g->n_nonterminals >= 8 && g->n_terminals >= 30);
-    assert_int_equal(rws__tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
+    assert_int_equal(rws__parse_tree_moments(g, log_p, nodes, &length, NULL), RWS_OK);
     assert_true(length < 30);
 
     int        x[16];

@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 #include "models/corpora/sentences.h"
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -192,7 +192,7 @@ static double length_look(void *context, int round, int wide)
     double log_p[64], nodes[16], mean, *lengths = malloc((size_t)n * sizeof *lengths);
     assert_true(orders->n_productions <= 64 && orders->n_nonterminals <= 16);
     rws__grammar_log_p(orders, log_p);
-    assert_int_equal(rws__tree_moments(orders, log_p, nodes, &mean, &err), RWS_OK);
+    assert_int_equal(rws__parse_tree_moments(orders, log_p, nodes, &mean, &err), RWS_OK);
     for (int i = 0; i < n; i++) lengths[i] = s.start[i + 1] - s.start[i];
     const double tail = mean_tail(lengths, (size_t)n, mean, 0);
     free(lengths);

@@ -2,7 +2,7 @@
 #ifndef RWS_TESTS_TREES_H
 #define RWS_TESTS_TREES_H
 
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 
 bool trees_equal(const rws_sequence *a, const rws_sequence *b);
 

@@ -353,7 +353,7 @@ export function showRun(main, rest) {
                 broken: "Numerical failure. ",
               }[w.kind] || "",
             ),
-            w.sentence,
+            w.message,
           ),
         ),
       ),

@@ -65,7 +65,7 @@ function badges(run) {
     .map(w =>
       h(
         "span.badge",
-        { "data-kind": w.kind, title: w.sentence, tabindex: "0", "aria-label": w.sentence },
+        { "data-kind": w.kind, title: w.message, tabindex: "0", "aria-label": w.message },
         kinds[w.kind] || w.kind,
       ),
     );
@@ -416,7 +416,7 @@ export function showRuns(main) {
       draw();
     };
     fillIf(notes, [problems, runs.size, n], () => [
-      problems.map(p => h("p.banner", { role: "alert" }, h("code", p.path), " ", p.sentence)),
+      problems.map(p => h("p.banner", { role: "alert" }, h("code", p.path), " ", p.message)),
       runs.size === 0
         ? nothing()
         : n === 0

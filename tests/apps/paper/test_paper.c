@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FULL = 2000000, MOST_RUNS = 400, SEEDS = 5, MOST_METRICS = 8, MOST_SHOTS = 30, POINTS = 20, COMPONENTS = 20 };
+enum { FULL = 2000000, MAX_RUNS = 400, SEEDS = 5, MAX_METRICS = 8, MAX_SHOTS = 30, POINTS = 20, COMPONENTS = 20 };
 
 /* ---- results without a store */
 
@@ -23,21 +23,21 @@ typedef struct {
     rws_result     result;
     rws_result_key keys[12];
     char           texts[4][64];
-    rws_history    histories[MOST_METRICS];
-    double         values[MOST_METRICS][POINTS], iterations[POINTS], seconds[POINTS];
-    rws_shot       shots[MOST_SHOTS];
-    double         shown[MOST_SHOTS][COMPONENTS];
-    const char    *labels[MOST_SHOTS][COMPONENTS];
+    rws_history    histories[MAX_METRICS];
+    double         values[MAX_METRICS][POINTS], iterations[POINTS], seconds[POINTS];
+    rws_shot       shots[MAX_SHOTS];
+    double         shown[MAX_SHOTS][COMPONENTS];
+    const char    *labels[MAX_SHOTS][COMPONENTS];
 } made;
 
 static made       *runs;
 static rws_results results;
-static rws_result  list[MOST_RUNS];
+static rws_result  list[MAX_RUNS];
 
 static int begin(void **state)
 {
     (void)state;
-    runs = calloc(MOST_RUNS, sizeof *runs);
+    runs = calloc(MAX_RUNS, sizeof *runs);
     results = (rws_results){.n = 0, .runs = list};
     return runs ? 0 : -1;
 }
@@ -58,7 +58,7 @@ static const rws_results *all(void)
 
 static made *add(const char *model, const char *method, int K, int seed)
 {
-    assert_true(results.n < MOST_RUNS);
+    assert_true(results.n < MAX_RUNS);
     made *m = &runs[results.n++];
     *m = (made){0};
     snprintf(m->texts[0], 64, "%d", K);
@@ -96,7 +96,7 @@ static void measure(made *m, const char *metric, double first, double last)
 static double *show(made *m, const char *name, uint64_t iteration, int n)
 {
     const int k = m->result.n_shots++;
-    assert_true(k < MOST_SHOTS && n <= COMPONENTS);
+    assert_true(k < MAX_SHOTS && n <= COMPONENTS);
     m->shots[k] = (rws_shot){name, iteration, n, m->shown[k], m->labels[k]};
     return m->shown[k];
 }
@@ -146,7 +146,7 @@ static void expect_all_hold(const rws_experiment *e)
 static void expect_spoiled(const rws_experiment *e, const char *claim, const char *method, int K, const char *metric,
                            double value)
 {
-    static double old[MOST_RUNS][POINTS];
+    static double old[MAX_RUNS][POINTS];
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < results.n; i++) {
             char text[16];
@@ -860,7 +860,7 @@ static void test_report(void **state)
     add_gmm(5);
     find("dww", 2, 1)->result.failure = "It broke.";
     const int n = rws__paper_check(&rws_experiment_gmm, all(), checked, 64);
-    char     *text = rws__paper_report(&rws_experiment_gmm, all(), checked, n, "| gmm | in full |\n");
+    char     *text = rws__paper_document(&rws_experiment_gmm, all(), checked, n, "| gmm | in full |\n");
     assert_non_null(strstr(text, "# gmm: "));
     assert_non_null(strstr(text, "1 failed"));
     assert_non_null(strstr(text, "## What fits into the hours, and what is left out\n\n| gmm | in full |"));

@@ -1,6 +1,6 @@
 /* crasher.c - a model for the tests only, whose setting `does` says what it does: by default its guide reads a pointer that
  * is NULL. "says" reports about its particles; "loops" loops without an end, after a while; the name of a function makes
- * this function fail without a sentence. */
+ * this function fail without a message. */
 #include "rws.h"
 
 #include <stdlib.h>

@@ -374,7 +374,7 @@ wait $pid
 [ $? = 130 ]
 report $? "Ctrl-C gives status 130"
 [ "$(wc -l <err)" = 1 ] && grep -q 'rws train gmm --out .*interrupted.* --resume' err && ! grep -q final out
-report $? "and one sentence how to go on"
+report $? "and one sentence how to continue"
 stopped=$(sed -n 's/.*iteration \([0-9]*\);.*/\1/p' err)
 run eval interrupted --json
 grep -q "\"iteration\":$stopped," out
@@ -384,7 +384,7 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 [ $? = 137 ]
 report $? "killed during training"
-gives 0 "goes on after being stopped and killed" train gmm --out interrupted --resume --json
+gives 0 "continues after being stopped and killed" train gmm --out interrupted --resume --json
 tail -n 1 out | sed 's/"seconds":[^,]*,//' | cmp -s - last
 report $? "the last line is that of the uninterrupted run"
 same_checkpoint "and so are all bits of the checkpoint" interrupted uninterrupted
@@ -452,7 +452,7 @@ report $? "and has the library's metrics"
 start -n 500 --out toy_cut
 kill -KILL $pid
 wait $pid 2>/dev/null
-gives 0 "goes on after being killed" train "$toy" --out toy_cut --resume
+gives 0 "continues after being killed" train "$toy" --out toy_cut --resume
 same_checkpoint "and ends with the same bits" toy_cut toy_whole
 run train "$crasher" -n 1
 [ $? -gt 0 ] && grep -q 'crasher\.' err

@@ -47,7 +47,7 @@ gives 0 "change what is learned" train pcfg --data lines -n 60 --eval-every 20 -
 [ "$(timeless whole/checkpoint.safetensors | cksum)" != "$(timeless without/checkpoint.safetensors | cksum)" ]
 report $? "as the checkpoint shows"
 gives 0 "a run that ends early" $small --out part -n 25
-gives 0 "goes on with them" train --out part --resume -n 60
+gives 0 "continues with them" train --out part --resume -n 60
 for name in theta.NP phi.encoder.weight_hh; do
     tensor whole/checkpoint.safetensors $name >a && tensor part/checkpoint.safetensors $name >b && [ -s a ] && cmp -s a b
     report $? "to the same bits: $name"
@@ -78,7 +78,7 @@ refuses 'labelled' train pcfg --data lines --set labelled=0.5
 gives 0 "by score" train "$toy" --method vimco -n 10 --set site.leaf=score --out scored
 grep -q '"site.leaf": "score"' scored/config.json
 report $? "is part of the configuration"
-gives 0 "and goes on" train --out scored --resume -n 20
+gives 0 "and continues" train --out scored --resume -n 20
 refuses 'score or reparameterised' train "$toy" --set site.leaf=yes
 refuses 'cannot be reparameterised' train "$toy" -n 1 --set site.colour=reparameterised
 gives 0 "an unknown site" train "$toy" -n 2 --set site.leafs=score

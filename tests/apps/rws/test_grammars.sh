@@ -50,7 +50,7 @@ gives 0 "rws train pcfg --method em" train pcfg --method em --set em_data=50 -n 
 grep -o '"log_p_exact":-[0-9.]*' out >climb
 [ "$(wc -l <climb)" = 6 ]
 report $? "log p(x) after every step"
-gives 0 "goes on" train --out em --resume -n 8
+gives 0 "continues" train --out em --resume -n 8
 run train pcfg --method em --set em_data=50 -n 8 --eval-every 1 --out em_whole
 same_checkpoint "and ends with the same bits" em em_whole
 

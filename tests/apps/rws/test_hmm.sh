@@ -28,7 +28,7 @@ report $? "as much as the sum over both kinds of sessions does"
 cp "$table" here.csv
 gives 0 "a run" train "$sessions" --data here.csv -n 10 --out run
 gives 0 "without an interruption" train "$sessions" --data here.csv -n 20 --out whole
-gives 0 "it goes on" train --out run --resume -n 20
+gives 0 "it continues" train --out run --resume -n 20
 same_checkpoint "with the same sessions" run whole
 gives 0 "it can be asked about series in brackets" infer run "2 [0 1] [10 12.5]" --json -k 100
 cp out first

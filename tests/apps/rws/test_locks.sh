@@ -37,7 +37,7 @@ run_without_locks train gmm -k 2 -n 20 --eval-every 20 --out cut
 printf '\331\325\005\371\040\241\143\327\000\000\000\000' >cut/metrics.sqlite-journal
 head -c 500 /dev/zero >>cut/metrics.sqlite-journal
 run_without_locks train gmm -n 40 --out cut --resume
-report $? "a run goes on whose writer was killed while it wrote the store"
+report $? "a run continues whose writer was killed while it wrote the store"
 [ ! -s cut/metrics.sqlite-journal ]
 report $? "the journal is gone"
 

@@ -138,7 +138,7 @@ for kind in $(kinds); do
     end=$((done_ + 100))
     ranks "$kind" 2 "$rws" train gmm --out killed-$kind --resume -n $end >out 2>err &&
         run train gmm --shards 4 -n $end --eval-every 200 --out undisturbed-$kind
-    report $? "$kind: the run goes on from iteration $done_"
+    report $? "$kind: the run continues from iteration $done_"
     same_checkpoint "$kind: and ends with the bits of the undisturbed one" killed-$kind undisturbed-$kind
 done
 finish

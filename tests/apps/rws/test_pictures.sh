@@ -40,7 +40,7 @@ report $? "leaves none"
 gives 0 "without --out" train air $tiny -n 1 --eval-data 3
 refuses '--pictures' train air $tiny --pictures many
 cp -r run again && rm -r again/pictures && : >again/pictures
-gives 0 "training goes on where pictures cannot be written" train air --out again --resume -n 30
+gives 0 "training continues where pictures cannot be written" train air --out again --resume -n 30
 grep -q 'no more pictures: .*again/pictures' err
 report $? "and says so"
 

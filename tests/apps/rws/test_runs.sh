@@ -248,7 +248,7 @@ refuses 'there' sweep wrong.sweep
 printf 'model gmm\nmethods vimco\nparticles 1\n' >wrong.sweep
 refuses 'vimco' sweep wrong.sweep
 [ ! -e wrong ]
-report $? "nothing is begun that cannot go on"
+report $? "nothing is begun that cannot continue"
 refuses '--jobs' sweep small.sweep --jobs 0
 
 # a sweep in which the numbers of one run break halfway
@@ -330,7 +330,7 @@ for signal in TERM KILL KILL; do
         report $? "stopped politely"
     fi
 done
-gives 0 "goes on" sweep cut.sweep
+gives 0 "continues" sweep cut.sweep
 tail -n 1 out | grep -q '^4 runs: 4 finished'
 report $? "to the end"
 for name in ww-k20-s1 ww-k20-s2 dww-k20-s1 dww-k20-s2; do
@@ -471,7 +471,7 @@ report $? "so does the report"
 cp hours/gmm-snr-0.008h/sweep first
 gives 0 "the same command" reproduce gmm-snr --budget 0.008 -j 1 --out hours
 cmp -s first hours/gmm-snr-0.008h/sweep && grep -q 'of them before' out && ! grep -q 'times a few' err
-report $? "goes on with the same choice"
+report $? "continues with the same choice"
 mkdir -p elsewhere/gmm-snr-0.008h
 cp hours/gmm-snr-0.008h/sweep hours/gmm-snr-0.008h/plan.md elsewhere/gmm-snr-0.008h
 run export hours/gmm-snr-0.008h/runs --out elsewhere/gmm-snr-0.008h/runs.csv

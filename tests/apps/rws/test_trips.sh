@@ -23,7 +23,7 @@ report $? "is absolute in the run's configuration"
 gives 0 "without an interruption" train "$model" --data here.csv -n 40 --out whole
 mkdir elsewhere
 (cd elsewhere && "$rws" train --out ../run --resume -n 40 >../out 2>../err)
-report $? "it goes on from another folder"
+report $? "it continues from another folder"
 same_checkpoint "with the same rows" run whole
 gives 0 "it can be asked" infer run "6 27" --choices
 gives 0 "the choices of all particles" infer run "6 27" --choices --top 0 --json

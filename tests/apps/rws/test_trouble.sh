@@ -119,7 +119,7 @@ if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
     report $? "and a sweep"
     rm "$disk/filler" "$disk/rest"
     run train gmm --out disk/run --resume $many
-    report $? "when there is room again, the run goes on"
+    report $? "when there is room again, the run continues"
     same_checkpoint "to the same end" disk/run whole
     run export disk/run && rows=$(wc -l <out)
     run export whole && [ "$rows" = "$(wc -l <out)" ]
@@ -162,7 +162,7 @@ if [ -n "$locker" ]; then
     exec 7>&-
     wait $holder
     run train gmm --out locked --resume --iterations 2000
-    report $? "and when the lock is gone, it goes on"
+    report $? "and when the lock is gone, it continues"
     same_checkpoint "to the same end" locked quiet
 else
     skip 4 "there is no sqlite3 to lock a database with"

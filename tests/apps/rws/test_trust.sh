@@ -96,7 +96,7 @@ run train gmm --out mine --resume --iterations 40
 broken && flip broken/checkpoint.safetensors $((size - 1))
 refuses "cp 'broken'/checkpoint.previous.safetensors 'broken'/checkpoint.safetensors" train gmm --out broken --resume --iterations 60
 eval "$(sed -n 's/.*kept: "\(cp .*\)" continues.*/\1/p' err)"
-gives 0 "the checkpoint before it goes on" train gmm --out broken --resume --iterations 60
+gives 0 "the checkpoint before it continues" train gmm --out broken --resume --iterations 60
 gives 0 "as does the newest" train gmm --out mine --resume --iterations 60
 same_checkpoint "to the same bits" broken mine
 
@@ -134,7 +134,7 @@ refuses 'bytes' eval broken
 # ---- stores
 
 broken && rm broken/metrics.sqlite
-gives 0 "a run without its measures goes on" train gmm --out broken --resume --iterations 80
+gives 0 "a run without its measures continues" train gmm --out broken --resume --iterations 80
 check "and says so" grep -q 'metrics.sqlite" is missing' err
 run train gmm --method ww -k 2 -n 20 --seed 9 --out ninth
 broken && cp ninth/metrics.sqlite broken/metrics.sqlite
@@ -174,12 +174,12 @@ if command -v sqlite3 >/dev/null; then
     exec 7>&-
     check "a journal is left" [ -s killed/metrics.sqlite-journal ]
     mv killed moved
-    gives 0 "the run goes on" train gmm --out moved --resume --iterations 80
+    gives 0 "the run continues" train gmm --out moved --resume --iterations 80
     check "as one run" [ "$(sqlite3 moved/metrics.sqlite 'SELECT count(*) FROM runs')" = 1 ]
     check "under its name" [ "$(sqlite3 moved/metrics.sqlite 'SELECT DISTINCT run FROM metrics')" = mine ]
 fi
 
-# ---- stopping: an evaluation that takes minutes ends at once, and is taken when the run goes on
+# ---- stopping: an evaluation that takes minutes ends at once, and is taken when the run continues
 
 "$rws" train gmm --method ww -k 2 -n 40 --eval-every 20 --eval-particles 2000000 --eval-data 1000 --out slow >out 2>err &
 pid=$!
@@ -191,7 +191,7 @@ status=$?
 took=$((($(date +%s%N) - began) / 1000000))
 check "Ctrl-C is heard during an evaluation" [ $status = 130 ]
 check "within a second" [ $took -lt 1000 ]
-check "and tells how to go on" grep -q -- '--resume' err
+check "and tells how to continue" grep -q -- '--resume' err
 run train gmm --method ww -k 2 -n 40 --eval-every 10 --eval-particles 20000 --out unhurried
 for i in $(seq 12); do
     "$rws" train gmm --method ww -k 2 -n 40 --eval-every 10 --eval-particles 20000 --out hurried \
@@ -312,14 +312,14 @@ open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes_[8 + length :
 EOF
 if command -v python3 >/dev/null; then
     broken && python3 elsewhere.py broken/checkpoint.safetensors
-    gives 0 "a checkpoint from elsewhere, without checksums, goes on" train gmm --out broken --resume --iterations 80
+    gives 0 "a checkpoint from elsewhere, without checksums, continues" train gmm --out broken --resume --iterations 80
     check "and the build is said" grep -q 'another build (cc-1)' err
     check "and the processor" grep -q 'another processor (abacus)' err
     check "and the training data" grep -q 'The training data are not those' err
     check "and the test data" grep -q 'The test data are not those' err
     broken
     gives 0 "a checkpoint from here" train gmm --out broken --resume --iterations 80
-    check "goes on without a word" [ ! -s err ]
+    check "continues without a word" [ ! -s err ]
 fi
 
 finish

@@ -545,10 +545,10 @@ def test_outside():
         answer = server.json("/api/runs")
         names = sorted(r["name"] for r in answer["runs"])
         report(names == ["../../outside", "<script>alert(1)</script>", "ww-1", "ww-1"], "a link that leads out of the folder is not followed", names)
-        sentences = " ".join(p["sentence"] for p in answer["problems"])
+        sentences = " ".join(p["message"] for p in answer["problems"])
         report("link" in sentences and "damaged" in sentences, "and is named, with the store that is damaged", answer["problems"])
         os.rename(os.path.join(inside, "link"), os.path.join(inside, "other"))
-        named = lambda: [p["path"] for p in server.json("/api/runs")["problems"] if "link" in p["sentence"]]
+        named = lambda: [p["path"] for p in server.json("/api/runs")["problems"] if "link" in p["message"]]
         report(wait(lambda: named() == [os.path.join(inside, "other")], 5), "a link that is renamed has its new name", named())
         up = [r for r in answer["runs"] if r["name"] == "../../outside"][0]
         report(not up["has_folder"] and server.ask(f"/api/runs/{up['id']}/ask")[0] == 404, "a run whose name leads up has no folder")
@@ -769,7 +769,7 @@ def test_warnings():
     copy_run("fails", folder, rise, "UPDATE metrics SET value = 0.5 WHERE name = 'ess'", "INSERT INTO failures VALUES('fails', 10, 'After iteration 10: a sentence.')")
     server = Server(folder, "--port", "0")
     try:
-        kinds = {r["name"]: {w["kind"]: w["sentence"] for w in r["warnings"]} for r in server.json("/api/runs")["runs"]}
+        kinds = {r["name"]: {w["kind"]: w["message"] for w in r["warnings"]} for r in server.json("/api/runs")["runs"]}
     finally:
         server.stop()
     report(kinds["healthy"] == {}, "a healthy run has no warning", kinds["healthy"])
@@ -795,7 +795,7 @@ def test_damage():
     server = Server(unreadable, "--port", "0")
     problems = server.json("/api/runs")["problems"]
     server.stop()
-    report(len(problems) == 1 and "views" in problems[0]["sentence"], "a store with a view in the place of a table is a problem", problems)
+    report(len(problems) == 1 and "views" in problems[0]["message"], "a store with a view in the place of a table is a problem", problems)
     refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
     server = Server(folder, "--port", "0")
 
@@ -804,7 +804,7 @@ def test_damage():
         answer = server.json("/api/runs")
         place = lambda path: os.path.basename(os.path.dirname(path))
         return (sorted(place(r["store"]) for r in answer["runs"] if "damaged" in [w["kind"] for w in r["warnings"]]),
-                sorted(place(p["path"]) for p in answer["problems"] if p["sentence"].split('"')[2] in refused))
+                sorted(place(p["path"]) for p in answer["problems"] if p["message"].split('"')[2] in refused))
     try:
         want = ["head", "label", "name", "number"]
         report(damaged() == (want, want), "rows that do not fit their checksum: a warning, and the sentence of rws runs", (damaged(), refused))
@@ -1247,7 +1247,7 @@ def test_document(server):
     with open(os.path.join(HERE, "..", "..", "..", "docs", "serve.md")) as file:
         text = file.read()
     lines, block = [], re.findall(r"^    (.*)$", text[text.index("## The API"):text.index("## Safety")], re.M)
-    for line in block:  # a line that ends with a backslash goes on
+    for line in block:  # a line that ends with a backslash continues
         if lines and lines[-1].endswith("\\"):
             lines[-1] += "\n" + line
         else:

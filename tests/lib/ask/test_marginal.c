@@ -156,10 +156,10 @@ static void test_json(void **state)
         "\"value\":0.333333343}]}]}";
     char     *text;
     rws_error err;
-    assert_int_equal(rws_answers_json(&answers, &(rws_answers_parts){1, 1, 8}, &text, &err), RWS_OK);
+    assert_int_equal(rws_answers_json(&answers, &(rws_answers_shown){1, 1, 8}, &text, &err), RWS_OK);
     assert_string_equal(text, want);
     free(text);
-    assert_int_equal(rws_answers_json(&answers, &(rws_answers_parts){0}, &text, &err), RWS_OK);
+    assert_int_equal(rws_answers_json(&answers, &(rws_answers_shown){0}, &text, &err), RWS_OK);
     assert_string_equal(text, "{\"particles\":4,\"ess\":0.1,\"log_evidence\":null,\"n_answers\":2,\"answers\":[]}");
     free(text);
 }

@@ -141,9 +141,9 @@ static void posteriors_refuse_null(void **unused)
     HOLDS(rws_trainer_field(t, 0, &field) && strcmp(field.name, "x") == 0 && !rws_trainer_field(t, 1, &field));
     REFUSED(rws_marginals_new(NULL, 1, &marginals, &err));
     REFUSED(rws_marginals_new(&(rws_answers){0}, 1, NULL, &err));
-    REFUSED(rws_answers_json(NULL, &(rws_answers_parts){0}, &text, &err));
+    REFUSED(rws_answers_json(NULL, &(rws_answers_shown){0}, &text, &err));
     REFUSED(rws_answers_json(&(rws_answers){0}, NULL, &text, &err));
-    REFUSED(rws_answers_json(&(rws_answers){0}, &(rws_answers_parts){0}, NULL, &err));
+    REFUSED(rws_answers_json(&(rws_answers){0}, &(rws_answers_shown){0}, NULL, &err));
     RETURNS(rws_marginals_free(NULL));
     REFUSED(rws_posterior_ask(NULL, &question, &answers, &err));
     REFUSED(rws_posterior_ask(p, NULL, &answers, &err));

@@ -384,11 +384,11 @@ typedef struct {
     rws_posterior *p;
     double         log_evidence[N_QUESTIONS];
     bool           fine;
-} asker;
+} reader;
 
 static void *ask_many(void *context)
 {
-    asker *k = context;
+    reader *k = context;
     k->fine = true;
     for (int i = 0; i < N_QUESTIONS && k->fine; i++) {
         const float        x = 0.005f * (float)i, *fields[] = {&x};
@@ -405,7 +405,7 @@ static void threads_get_the_answers_of_one(void **state)
 {
     (void)state;
     rws_posterior *p = posterior_for(&coin, (rws_config){0});
-    static asker   alone, two[2];
+    static reader  alone, two[2];
     pthread_t      thread[2];
     alone.p = two[0].p = two[1].p = p;
     ask_many(&alone);

@@ -133,7 +133,7 @@ static void errors_are_sentences(void **state)
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
     assert_string_equal(err.text + strlen(err.text) - 5, "x....");
     for (size_t i = 0; i + 2 < sizeof name; i += 2)
-        memcpy(name + i, "\303\251", 2); /* é, also where the sentence is cut */
+        memcpy(name + i, "\303\251", 2); /* é, also where the message is cut */
     for (int shift = 0; shift < 2; shift++) {
         rws_fail(&err, RWS_BROKEN, "%s%s", shift ? "-" : "", name);
         const size_t n = strlen(err.text);

@@ -81,9 +81,9 @@ static void unlock(void)
 
 /* ---- the carrier */
 
-static bool carrier_open(int *rank, int *size, char *why, size_t room)
+static bool carrier_open(int *rank, int *size, char *why, size_t capacity)
 {
-    (void)why, (void)room;
+    (void)why, (void)capacity;
     *rank = own_rank;
     *size = office->n_ranks;
     if (when_joined) when_joined();

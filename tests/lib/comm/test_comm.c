@@ -4,7 +4,7 @@
  *     for each request for memory of one rank: fork the ranks, let the request fail, wait for all, compare how they ended
  *
  * Either every rank ends with RWS_OK and the numbers that it has when nothing fails, or every rank ends with the same
- * failure and sentence. test_mpi.sh tests ranks over real MPIs. */
+ * failure and message. test_mpi.sh tests ranks over real MPIs. */
 #include "failing.h"
 #include "files.h"
 #include "post.h"
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum { RANKS = 3 };
-#define MOST_SECONDS 60.0 /* until all ranks have ended, on a busy machine */
+#define MAX_SECONDS 60.0 /* until all ranks have ended, on a busy machine */
 
 /* How a rank ended. In memory that all processes share. */
 typedef struct {
@@ -103,7 +103,7 @@ static _Noreturn void be_rank(int rank, scenario *run)
 /* Waits for all ranks; those that have not ended in time are killed. Whether all ended by themselves. */
 static bool wait_for(pid_t *ranks)
 {
-    const double until = rws__clock_now() + MOST_SECONDS;
+    const double until = rws__clock_now() + MAX_SECONDS;
     int          left = RANKS;
     while (left && rws__clock_now() < until) {
         for (int i = 0; i < RANKS; i++)
@@ -208,7 +208,7 @@ static rws_status exchange(double *result, rws_error *err)
     RWS_TRY(rws__comm_gather(c, &mine, sizeof mine, of, err));
     for (int i = 0; i < RANKS; i++) *result += i * of[i];
     for (size_t i = start[rank]; i < start[rank + 1]; i++) all[i] = (unsigned char)(i * 7 + i / 256);
-    RWS_TRY(rws__comm_gather_parts(c, all, start, err));
+    RWS_TRY(rws__comm_gather_blocks(c, all, start, err));
     for (size_t i = 0; i < MANY; i++) *result += all[i] == (unsigned char)(i * 7 + i / 256);
     for (int root = 0; root < RANKS; root++) {
         sent = mine;
@@ -480,7 +480,7 @@ static void a_rank_without_a_batch(void **state)
     }
 }
 
-/* No rank watches then, and the job goes on. */
+/* No rank watches then, and the job continues. */
 static void check_unwatched(int victim)
 {
     run_job(exchange, victim);
@@ -513,7 +513,7 @@ static rws_status send_much(double *result, rws_error *err)
     rws_transfer t;
     rws_error    why = {""};
     char         byte = 0;
-    const size_t much = RWS_CARRIER_MOST_BYTES + 1;
+    const size_t much = RWS_MAX_CARRIER_BYTES + 1;
     if (rws__comm_send(c, 0, 1, &byte, much, &t, &why) == RWS_BAD_INPUT && strstr(why.text, "at most")) ++*result;
     if (rws__comm_receive(c, 0, 1, &byte, much, &t, &why) == RWS_BAD_INPUT && strstr(why.text, "at most")) ++*result;
     return rws__comm_agree(c, RWS_OK, err);
@@ -526,7 +526,7 @@ static rws_status weigh_much(double *result, rws_error *err)
     rws_error    why = {""};
     RWS_TRY(trainer_new("vimco", 2, 3, NULL, &t, err));
     const rws_phase_work w = {.t = t};
-    t->shards[0].n_rows_bytes = RWS_CARRIER_MOST_BYTES + 1;
+    t->shards[0].n_rows_bytes = RWS_MAX_CARRIER_BYTES + 1;
     *result = rws__cut_weigh(&w, &why) == RWS_BAD_INPUT && strstr(why.text, "at most");
     rws_trainer_free(t);
     return rws__comm_agree(rws__comm_world(), RWS_OK, err);

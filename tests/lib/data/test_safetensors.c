@@ -1,4 +1,4 @@
-/* test_safetensors.c - tensors that were written are read back, damaged files are refused with a sentence, and an old
+/* test_safetensors.c - tensors that were written are read back, damaged files are refused with a message, and an old
  * file survives every failure to write a new one. */
 #include "files.h"
 
@@ -36,7 +36,7 @@ static void write_or_fail(const rws_tensor_out *tensors, size_t n, json_t *metad
     assert_int_equal(n_temporaries(""), 0);
 }
 
-/* The file, or NULL with a sentence in *err. */
+/* The file, or NULL with a message in *err. */
 static rws_safetensors *open_file(const char *name, rws_error *err)
 {
     rws_safetensors *st;
@@ -442,7 +442,7 @@ static void test_not_a_file(void **state)
     assert_null(open_file(path, NULL));
 }
 
-/* Names longer than a sentence: the end of the path and the reason are both still there. */
+/* Names longer than a message: the end of the path and the reason are both still there. */
 static void test_long_names(void **state)
 {
     (void)state;
@@ -559,7 +559,7 @@ static void test_write_here(void **state)
     check_old_file();
 }
 
-/* Every allocation inside the JSON library fails once, on writing and on reading: there is a sentence, nothing leaks
+/* Every allocation inside the JSON library fails once, on writing and on reading: there is a message, nothing leaks
  * (the address sanitizer watches) and the old file stays. */
 static long allocations_left;
 

@@ -134,7 +134,7 @@ static void flaws_have_a_place(void **state)
     static const struct {
         const char *text;
         int         column;
-        const char *sentence;
+        const char *message;
     } list[] = {
         {"name,age\nann,3\nbob,abc\n", 1, "\"d.csv\", line 3, column 2 (\"age\"): \"abc\" is not a number."},
         {"1,2\n3,\n", 1, "\"d.csv\", line 2, column 2: the cell is empty."},
@@ -163,7 +163,7 @@ static void flaws_have_a_place(void **state)
         rws_error err = {""};
         must(parse_bytes(list[i].text, strlen(list[i].text), RWS_HEADER_GUESSED, false, &s, &err), &err);
         assert_int_equal(rws__sheet_check_column(&s, list[i].column, "d.csv", &err), RWS_BAD_INPUT);
-        assert_string_equal(err.text, list[i].sentence);
+        assert_string_equal(err.text, list[i].message);
         rws__sheet_release(&s);
     }
 }
@@ -172,7 +172,7 @@ static void bad_texts_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *sentence;
+        const char *text, *message;
         size_t      length; /* 0: of the text */
     } list[] = {
         {"", "\"d.csv\" has no rows.", 0},
@@ -194,7 +194,7 @@ static void bad_texts_are_refused(void **state)
         rws_error    err = {""};
         const size_t length = list[i].length ? list[i].length : strlen(list[i].text);
         assert_int_equal(parse_bytes(list[i].text, length, RWS_HEADER_GUESSED, false, &s, &err), RWS_BAD_INPUT);
-        assert_string_equal(err.text, list[i].sentence);
+        assert_string_equal(err.text, list[i].message);
         assert_true(!s.values && !s.names && !s.flaws);
     }
 }
@@ -306,7 +306,7 @@ static void bad_arrays_are_refused(void **state)
     (void)state;
     static const float x[] = {1, 2, 3, NAN, INFINITY, 6};
     static const struct {
-        const char *header, *sentence;
+        const char *header, *message;
         size_t      size;
     } list[] = {
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (6,)}", "big-endian", 24},
@@ -334,7 +334,7 @@ static void bad_arrays_are_refused(void **state)
     rws_error err = {""};
     for (int i = 0; i < COUNT(list); i++) {
         const rws_status status = npy(list[i].header, x, list[i].size, &s, &err);
-        assert_refused(status, RWS_BAD_INPUT, &err, "\"x.npy\"", list[i].sentence);
+        assert_refused(status, RWS_BAD_INPUT, &err, "\"x.npy\"", list[i].message);
         assert_true(!s.values && !s.flaws);
     }
     must(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", x, 24, &s, &err), &err);

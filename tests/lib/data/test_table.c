@@ -166,7 +166,7 @@ static void labels_are_numbers_or_missing(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *place, *sentence;
+        const char *text, *place, *message;
     } bad[] = {
         {"x,z\n1,\n2,1\n3,l\n", "line 4, column 2 (\"z\")", "\"l\" is not a number"},
         {"x,z\n1,l\n2,\n3,m\n", "line 2, column 2 (\"z\")", "\"l\" is not a number"},
@@ -180,7 +180,7 @@ static void labels_are_numbers_or_missing(void **state)
         spill("m.csv", bad[i].text, strlen(bad[i].text));
         world_init(&w, in_folder("m.csv"), "");
         rws_setup_table_label(&w.s, rws_setup_table(&w.s, NULL, NULL), "z", "z");
-        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, bad[i].place, bad[i].sentence);
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, bad[i].place, bad[i].message);
         rws__setup_release(&w.s);
     }
     const float values[] = {NAN, 1, INFINITY};
@@ -268,7 +268,7 @@ static void columns_become_fields(void **state)
         rws__setup_release(&w.s);
     }
     static const struct {
-        const char *columns, *sentence;
+        const char *columns, *message;
     } bad[] = {
         {"z", "has no column \"z\"; it has 6 columns: \"a\", \"b:c\", \"2\", \"d\", \"d\", \"e f\"."},
         {"d", "has several columns \"d\"; name the column by its number."},
@@ -286,7 +286,7 @@ static void columns_become_fields(void **state)
         world_init(&w, in_folder("c.csv"), "");
         rws_table *t = rws_setup_table(&w.s, NULL, &o);
         assert_int_equal(rws_setup_table_field(&w.s, t, "x", bad[i].columns), 1);
-        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "c.csv\"", bad[i].sentence);
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "c.csv\"", bad[i].message);
         rws__setup_release(&w.s);
     }
 }
@@ -404,7 +404,7 @@ static void files_of_all_formats_are_told_apart(void **state)
         rws__setup_release(&w.s);
     }
     static const struct {
-        const char *file, *tensor, *sentence;
+        const char *file, *tensor, *message;
     } bad[] = {
         {"three.safetensors", NULL, "has 3 tensors, and the model does not say which it wants."},
         {"three.safetensors", "z", "has no tensor \"z\"."},
@@ -417,7 +417,7 @@ static void files_of_all_formats_are_told_apart(void **state)
         const rws_table_options o = {.tensor = bad[i].tensor};
         world_init(&w, in_folder(bad[i].file), "");
         rws_table *t = rws_setup_table(&w.s, NULL, &o);
-        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, bad[i].file, bad[i].sentence);
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, bad[i].file, bad[i].message);
         /* the table that a failure returns can be used everywhere */
         assert_int_equal(rws_setup_table_field(&w.s, t, "x", "1"), 1);
         assert_int_equal(rws_table_rows(t, RWS_TRAIN) + rws_table_columns(t) + rws_table_column(t, "x"), 0);
@@ -478,7 +478,7 @@ static void bad_series_are_refused(void **state)
     static const struct {
         const char *text, *id, *series, *field;
         int         most;
-        const char *sentence;
+        const char *message;
     } list[] = {
         {visits, "whom", "x", NULL, 0, "has no column \"whom\"; it has 4 columns: \"who\", \"age\", \"x\", \"y\"."},
         {visits, NULL, "x", NULL, 0, "table without ids; the option id of the table names their column."},
@@ -501,9 +501,9 @@ static void bad_series_are_refused(void **state)
         rws_table *t = rws_setup_table(&w.s, NULL, &o);
         rws_setup_table_series(&w.s, t, "s", list[i].series, list[i].most);
         if (list[i].field) rws_setup_table_field(&w.s, t, "f", list[i].field);
-        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].sentence, "");
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].message, "");
         rws_setup_table_length(&w.s, t, "n"); /* the first failure counts */
-        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].sentence, "");
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].message, "");
         rws__setup_release(&w.s);
     }
     world                   w;

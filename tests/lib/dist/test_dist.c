@@ -144,7 +144,7 @@ static void what_is_no_distribution_is_said_so(void **state)
         if (draw_with(family_of(broken[i].family), &broken[i].setting, &err) != RWS_BROKEN)
             fail_msg("%s, case %zu: not refused", broken[i].family, i);
         if (!strstr(err.text, "\"v\""))
-            fail_msg("%s: the sentence does not name the site: %s", broken[i].family, err.text);
+            fail_msg("%s: the message does not name the site: %s", broken[i].family, err.text);
     }
 }
 
@@ -152,7 +152,7 @@ static void what_is_no_distribution_is_said_so(void **state)
 typedef struct {
     const char *family;
     float       bad[PARAMETERS], good[PARAMETERS];
-    const char *sentence;
+    const char *message;
 } bad_parameters;
 
 typedef struct {
@@ -190,7 +190,7 @@ static void check_bad(const bad_case *c)
         for (int pathwise = 0; pathwise < 2; pathwise++) {
             rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
             rws_error        err = {{0}};
-            char             sentence[200], site[40];
+            char             message[200], site[40];
             const rws_pass   pass = {.program = bad_program,
                                      .context = (void *)c,
                                      .mode = c->sleep ? RWS_SLEEP : RWS_WAKE,
@@ -201,8 +201,8 @@ static void check_bad(const bad_case *c)
             const rws_status status = rws__engine_forward(e, &pass, &err);
             snprintf(site, sizeof site, "\"v\"%s in the %s", c->visits > 1 ? " (visit 1)" : "",
                      c->bad_guide ? "guide" : "model");
-            snprintf(sentence, sizeof sentence, c->what->sentence, site);
-            assert_string_equal(err.text, sentence);
+            snprintf(message, sizeof message, c->what->message, site);
+            assert_string_equal(err.text, message);
             assert_int_equal(status, RWS_BROKEN);
             rws__engine_free(e);
         }
@@ -275,24 +275,24 @@ static void densities_outside_of_sites_are_checked(void **state)
 {
     (void)state;
     const rws_params  none = {0};
-    const char *const sentences[] = {
+    const char *const messages[] = {
         "In the program, before its first site: rws_normal_density takes vectors of one length or of 1, not of 2, 3 "
         "and 1 numbers.",
         "In the program, before its first site: rws_concrete_density takes two vectors of one length and one "
         "temperature, not 2, 3 and 1 numbers.",
         "The temperature is 0; it must be above 0."};
-    for (int i = 0; i < COUNT(sentences); i++) {
+    for (int i = 0; i < COUNT(messages); i++) {
         rws_engine    *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error      err = {{0}};
         const rws_pass pass = {
             .program = densities_of_misfits, .context = &i, .mode = RWS_COMPUTE, .n_data = 1, .n_particles = 1};
         assert_int_not_equal(rws__engine_forward(e, &pass, &err), RWS_OK);
-        assert_string_equal(err.text, sentences[i]);
+        assert_string_equal(err.text, messages[i]);
         rws__engine_free(e);
     }
 }
 
-/* A value that is no number has no density: NaN or a sentence, but not the -inf of an impossible value. */
+/* A value that is no number has no density: NaN or a message, but not the -inf of an impossible value. */
 static void density_of_nan(rws_path *path, void *context)
 {
     const rws_family *f = context;
@@ -819,7 +819,7 @@ static void mixtures_that_do_not_fit(void **state)
 {
     (void)state;
     const rws_params  none = {0};
-    const char *const sentences[] = {
+    const char *const messages[] = {
         NULL, /* a mixture of normals on one side, a normal on the other */
         "Site \"v\" is laplace in the model and normal in the guide.",
         "rws_mixture was given 1 logits for 2 components.",
@@ -834,12 +834,12 @@ static void mixtures_that_do_not_fit(void **state)
         "takes 4 (a matrix) or 3",
         "of 50000 numbers has 2 numbers; it takes 2500000000 (a matrix) or 1250025000 (its lower triangle, row by row)",
     };
-    for (int i = 0; i < COUNT(sentences); i++) {
+    for (int i = 0; i < COUNT(messages); i++) {
         rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error        err = {""};
         const rws_pass   pass = {.program = mixed_program, .context = &i, .n_data = 1, .n_particles = 4};
         const rws_status status = rws__engine_forward(e, &pass, &err);
-        if (sentences[i] ? status != RWS_BAD_INPUT || !strstr(err.text, sentences[i]) : status != RWS_OK)
+        if (messages[i] ? status != RWS_BAD_INPUT || !strstr(err.text, messages[i]) : status != RWS_OK)
             fail_msg("case %d: status %d, \"%s\"", i, status, err.text);
         rws__engine_free(e);
     }

@@ -214,7 +214,7 @@ static double along(const bench *b, const double *v, const double *d, int n)
     return (twin_at(b, up) - twin_at(b, down)) / (2 * h);
 }
 
-/* Densities that have no second derivatives, at least not by all of their parameters; the sentence says so. */
+/* Densities that have no second derivatives, at least not by all of their parameters; the message says so. */
 static bool has_tangent(const char *family)
 {
     const char *const without[] = {"categorical", "bernoulli", "bernoulli vector", "normal",      "uniform",

@@ -1,5 +1,5 @@
 /* test_arithmetic.c - the public arithmetic as a program uses it: values, gradients, directional derivatives and their
- * gradients, each against a plain function of doubles by central differences; and the sentences about mistakes. */
+ * gradients, each against a plain function of doubles by central differences; and the messages about mistakes. */
 #include "engine/engine.h"
 
 #include "support.h"
@@ -453,7 +453,7 @@ static void bad_program(rws_path *path, void *context)
 static void mistakes_are_said(void **state)
 {
     (void)state;
-    static const char *const sentences[] = {
+    static const char *const messages[] = {
         "rws_dot of vectors of 2 and 3 numbers.",
         "rws_power of vectors of 2 and 3 numbers.",
         "rws_sum_many of vectors of 3 and 2 numbers.",
@@ -479,13 +479,13 @@ static void mistakes_are_said(void **state)
         "rws_pool2d was given pooling number 7.",
         "rws_apply was given function number 99.",
     };
-    for (int i = 0; i < COUNT(sentences); i++) {
+    for (int i = 0; i < COUNT(messages); i++) {
         const rws_params none = {0};
         rws_engine      *e = rws__engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error        err = {{0}};
         const rws_pass pass = {.program = bad_program, .context = &i, .mode = RWS_WAKE, .n_data = 1, .n_particles = 1};
         assert_int_equal(rws__engine_forward(e, &pass, &err), RWS_BAD_INPUT);
-        if (!strstr(err.text, sentences[i])) fail_msg("%s instead of %s", err.text, sentences[i]);
+        if (!strstr(err.text, messages[i])) fail_msg("%s instead of %s", err.text, messages[i]);
         rws__engine_free(e);
     }
 }

@@ -374,7 +374,7 @@ static void bad_choices_are_named(void **unused)
     const struct {
         rws_choice  choice;
         bool        all;
-        const char *sentence;
+        const char *message;
     } cases[] = {
         {{"kind", 0, 1, &three}, false, "The value given for site \"kind\" is 3, which is not a choice of 0 to 2."},
         {{"kind", 0, 1, &half}, false, "The value given for site \"kind\" is 0.5, which is not a choice of 0 to 2."},
@@ -398,7 +398,7 @@ static void bad_choices_are_named(void **unused)
             p.n_given = cases[i].choice.site != NULL;
             p.given_all = cases[i].all;
             assert_int_equal(rws__engine_forward(e, &p, &err), RWS_BAD_INPUT);
-            if (!strstr(err.text, cases[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].sentence);
+            if (!strstr(err.text, cases[i].message)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].message);
         }
     rws_pass p = pass_of(&m, RWS_WAKE, false);
     run(e, &p); /* the engine is as good as new */

@@ -510,7 +510,7 @@ static void few_rows_are_computed_that_are_not_needed(void **unused)
     assert_true(plain.rows <= plain.history && plain.paths == 1 && plain.nodes > 0 && plain.operations > 0);
 }
 
-/* ---- sentences, threads */
+/* ---- messages, threads */
 
 static void broken_rows_are_named(void **unused)
 {
@@ -520,7 +520,7 @@ static void broken_rows_are_named(void **unused)
     b->world->broken = true;
     assert_int_equal(forward(b, RAGGED, false, false, &err), RWS_BROKEN);
     assert_non_null(strstr(err.text, "\"x\""));
-    b->world->broken = false; /* the engine goes on */
+    b->world->broken = false; /* the engine continues */
     assert_int_equal(forward(b, RAGGED, false, false, &err), RWS_OK);
     for (int i = 0; i < b->setup.params.n; i++) { /* a network that is reached after all splits */
         const rws_param *p = b->setup.params.list[i];

@@ -170,7 +170,7 @@ static void nothing_is_allocated_once_warm(void **unused)
 typedef struct {
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
-    const char *sentence;
+    const char *message;
 } misfit;
 
 static rws_var zero(rws_path *path)
@@ -330,7 +330,7 @@ static void misfits_are_named(void **unused)
             rws_error       err = {""};
             const rws_pass  pass = {.model = &m, .n_data = 1, .n_particles = 64, .fields = fields, .scalar = scalar};
             assert_int_not_equal(rws__engine_forward(e, &pass, &err), RWS_OK);
-            if (!strstr(err.text, list[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, list[i].sentence);
+            if (!strstr(err.text, list[i].message)) fail_msg("\"%s\" instead of \"%s\"", err.text, list[i].message);
             rws__engine_free(e);
         }
 }

@@ -1,4 +1,4 @@
-/* test_mistakes.c - a user's mistake is a status and a sentence that names the place; never a signal or an abort. After
+/* test_mistakes.c - a user's mistake is a status and a message that names the place; never a signal or an abort. After
  * each of them the same engine runs a good pass. */
 #include "base/error.h"
 #include "engine/setup.h"
@@ -71,12 +71,12 @@ static void assert_good(rws_engine *e)
     assert_true(fabs(rws__engine_scores(e)->log_q[0] - log(0.5)) < 1e-6);
 }
 
-static void assert_refused(rws_engine *e, program *guide, program *model, rws_status status, const char *sentence)
+static void assert_refused(rws_engine *e, program *guide, program *model, rws_status status, const char *message)
 {
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_error err = {""};
         assert_int_equal(pass(e, guide, model, scalar, &(float){0.5f}, 1, &err), status);
-        if (!strstr(err.text, sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, sentence);
+        if (!strstr(err.text, message)) fail_msg("\"%s\" instead of \"%s\"", err.text, message);
         assert_good(e);
     }
 }
@@ -190,14 +190,14 @@ static void no_value(void **unused)
     };
     rws_engine *e = engine(NULL);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        char sentence[200];
-        snprintf(sentence, sizeof sentence, "%s%s was given no value",
+        char message[200];
+        snprintf(message, sizeof message, "%s%s was given no value",
                  *functions[i] ? "In the guide, before its first site: " : "", functions[i]);
         kept = (rws_var){(uint32_t)i + 1, 0};
         for (int scalar = 0; scalar < 2; scalar++) {
             rws_error err = {""};
             assert_int_equal(pass(e, uses, x_only, scalar, &(float){0}, 1, &err), RWS_BAD_INPUT);
-            if (!strstr(err.text, sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, sentence);
+            if (!strstr(err.text, message)) fail_msg("\"%s\" instead of \"%s\"", err.text, message);
         }
     }
     assert_good(e);
@@ -388,7 +388,7 @@ static void wrong_shapes(void **unused)
     const struct {
         program    *guide, *model;
         rws_status  status;
-        const char *sentence;
+        const char *message;
     } list[] = {
         {empty, x_only, RWS_BAD_INPUT, "rws_constants takes at least one number, not 0."},
         {negative, x_only, RWS_BAD_INPUT, "In the guide, before its first site: rws_constants takes at least one"},
@@ -425,7 +425,7 @@ static void wrong_shapes(void **unused)
          "In the guide, at site \"z\": the parameters of the normal have 3 and 2 numbers"},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        assert_refused(e, list[i].guide, list[i].model, list[i].status, list[i].sentence);
+        assert_refused(e, list[i].guide, list[i].model, list[i].status, list[i].message);
     rws__engine_free(e);
 }
 
@@ -439,17 +439,17 @@ static void data_that_are_no_numbers(void **unused)
         for (int at = 0; at < 40; at += 13)
             for (int scalar = 0; scalar < 2; scalar++) {
                 rws_error err = {""};
-                char      sentence[100];
+                char      message[100];
                 for (int k = 0; k < 40; k++) x[k] = k == at ? bad[i] : (float)k;
-                snprintf(sentence, sizeof sentence, "Number 0 of field \"x\" of datum %d is ", 100 + at);
+                snprintf(message, sizeof message, "Number 0 of field \"x\" of datum %d is ", 100 + at);
                 assert_int_equal(pass(e, flips_a, flips_a_and_x, scalar, x, 40, &err), RWS_BAD_INPUT);
-                if (!strstr(err.text, sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, sentence);
+                if (!strstr(err.text, message)) fail_msg("\"%s\" instead of \"%s\"", err.text, message);
             }
     assert_good(e);
     rws__engine_free(e);
 }
 
-/* ---- sentences */
+/* ---- messages */
 
 static void broken_factor(rws_path *path, const void *state)
 {
@@ -463,7 +463,7 @@ static void branches_on_quotient(rws_path *path, const void *state)
     rws_branch(path, rws_div(path, zero(path), zero(path)));
 }
 
-/* A sentence of 450 bytes fits; a longer one shows by dots that it was cut. */
+/* A message of 450 bytes fits; a longer one shows by dots that it was cut. */
 static void gives_up(rws_path *path, const void *state)
 {
     (void)state;
@@ -620,11 +620,10 @@ static void passes_of_nothing(void **unused)
             rws_error      err = {""};
             const rws_pass p = {
                 .program = looks_at_x, .mode = RWS_COMPUTE, .n_data = n, .n_particles = K, .fields = &x};
-            char sentence[100];
-            snprintf(sentence, sizeof sentence, "A pass takes at least one datum and one particle, not %d and %d.", n,
-                     K);
+            char message[100];
+            snprintf(message, sizeof message, "A pass takes at least one datum and one particle, not %d and %d.", n, K);
             assert_int_equal(rws__engine_forward(e, &p, &err), n == 1 && K == 1 ? RWS_OK : RWS_BAD_INPUT);
-            assert_string_equal(err.text, n == 1 && K == 1 ? "" : sentence);
+            assert_string_equal(err.text, n == 1 && K == 1 ? "" : message);
         }
     assert_good(e);
     rws__engine_free(e);
@@ -696,16 +695,16 @@ static void stacks_that_run_over(void **unused)
     (void)unused;
     if (RUNNING_ON_VALGRIND) skip();
     for (size_t kb = 0; kb <= 512; kb += 256) {
-        char        sentence[200], before[200];
+        char        message[200], before[200];
         const int   shown = kb ? (int)kb : 1024;
         rws_engine *e = engine(&(rws_limits){.stack_bytes = kb << 10});
-        snprintf(sentence, sizeof sentence, "In the guide, after site \"a\": the stack of %d KB runs over", shown);
+        snprintf(message, sizeof message, "In the guide, after site \"a\": the stack of %d KB runs over", shown);
         snprintf(before, sizeof before, "In the guide, before its first site: the stack of %d KB runs over", shown);
-        assert_refused(e, recurses_with_calls, flips_a_and_x, RWS_BAD_INPUT, sentence);
-        assert_refused(e, recurses_alone, flips_a_and_x, RWS_BAD_INPUT, sentence);
+        assert_refused(e, recurses_with_calls, flips_a_and_x, RWS_BAD_INPUT, message);
+        assert_refused(e, recurses_alone, flips_a_and_x, RWS_BAD_INPUT, message);
         assert_refused(e, large_array, flips_a_and_x, RWS_BAD_INPUT, before);
-        snprintf(sentence, sizeof sentence, "In the model, after site \"a\": the stack of %d KB runs over", shown);
-        assert_refused(e, flips_a, recurses_alone, RWS_BAD_INPUT, sentence);
+        snprintf(message, sizeof message, "In the model, after site \"a\": the stack of %d KB runs over", shown);
+        assert_refused(e, flips_a, recurses_alone, RWS_BAD_INPUT, message);
         rws__engine_free(e);
     }
     /* a stack that is large enough */
@@ -861,10 +860,10 @@ static void many_sites_and_visits(void **unused)
 
 /* ---- declarations */
 
-static void assert_declared(rws_setup *s, const char *sentence)
+static void assert_declared(rws_setup *s, const char *message)
 {
     assert_int_equal(s->status, RWS_BAD_INPUT);
-    if (!strstr(s->error.text, sentence)) fail_msg("\"%s\" instead of \"%s\"", s->error.text, sentence);
+    if (!strstr(s->error.text, message)) fail_msg("\"%s\" instead of \"%s\"", s->error.text, message);
     rws__setup_release(s);
     *s = (rws_setup){.model = "toy"};
 }

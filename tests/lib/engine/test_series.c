@@ -307,7 +307,7 @@ static void factors_weigh(void **state)
  *            |-> marks (three bits each)                        m of them, perhaps none
  *            '-> level (real) -> points (two reals each)        one for each bit of style that is set */
 
-enum { TOPICS = 2, WORDS = 4, MOST_MARKS = 3, POINTS = 5 };
+enum { TOPICS = 2, WORDS = 4, MAX_MARKS = 3, POINTS = 5 };
 
 static bool with_level = true; /* a latent real number gives every particle a row of its own */
 
@@ -323,7 +323,7 @@ static rws_status letter_setup(rws_setup *s, rws_random *random, void **state, r
     rws_setup_series(s, "word", 1, POINTS);
     rws_setup_field(s, "n", 1);
     rws_setup_series(s, "count", 1, POINTS);
-    rws_setup_series(s, "mark", 3, MOST_MARKS);
+    rws_setup_series(s, "mark", 3, MAX_MARKS);
     rws_setup_field(s, "m", 1);
     rws_setup_series(s, "point", 2, POINTS);
     l->word = rws_setup_param(s, RWS_THETA, "theta.word", 2 * TOPICS, WORDS, RWS_UNIFORM);
@@ -342,9 +342,9 @@ static rws_status letter_data(const void *state, rws_split split, uint64_t first
     (void)state, (void)split, (void)first, (void)err;
     for (int i = 0; i < n; i++) {
         float *word = fields[0] + i * (1 + POINTS), *count = fields[2] + i * (1 + POINTS);
-        float *mark = fields[3] + i * (1 + 3 * MOST_MARKS), *point = fields[5] + i * (1 + 2 * POINTS);
+        float *mark = fields[3] + i * (1 + 3 * MAX_MARKS), *point = fields[5] + i * (1 + 2 * POINTS);
         word[0] = count[0] = 1 + (fields[1][i] = (float)rws_random_below(g, POINTS));
-        mark[0] = fields[4][i] = (float)rws_random_below(g, MOST_MARKS + 1);
+        mark[0] = fields[4][i] = (float)rws_random_below(g, MAX_MARKS + 1);
         point[0] = word[0];
         for (int t = 0; t < POINTS; t++) {
             const bool is = t < (int)word[0];
@@ -352,7 +352,7 @@ static rws_status letter_data(const void *state, rws_split split, uint64_t first
             count[1 + t] = is ? (float)rws_random_below(g, 6) : -1.5f;
             for (int k = 0; k < 2; k++) point[1 + 2 * t + k] = is ? (float)rws_random_normal(g) : 1e30f;
         }
-        for (int t = 0; t < 3 * MOST_MARKS; t++)
+        for (int t = 0; t < 3 * MAX_MARKS; t++)
             mark[1 + t] = t < 3 * (int)mark[0] ? (float)rws_random_below(g, 2) : 0.25f;
     }
     return RWS_OK;
@@ -362,7 +362,7 @@ static void letter_model(rws_path *path, const void *state)
 {
     const letter *l = state;
     const int     n = 1 + rws_choose(path, "n", rws_constants(path, (float[POINTS]){0}, POINTS));
-    const int     m = rws_choose(path, "m", rws_constants(path, (float[MOST_MARKS + 1]){0}, MOST_MARKS + 1));
+    const int     m = rws_choose(path, "m", rws_constants(path, (float[MAX_MARKS + 1]){0}, MAX_MARKS + 1));
     const int     topic = rws_choose(path, "topic", rws_constants(path, (float[TOPICS]){0, 0.3f}, TOPICS));
     const rws_var rate = rws_apply(path, RWS_EXP, row(path, l->rate, topic, 1));
     const rws_var level =
@@ -454,7 +454,7 @@ static void letters_do_not_depend_on_threads(void **state)
     }
 }
 
-static void letters_go_on_where_they_were(void **state)
+static void letters_continue_where_they_were(void **state)
 {
     (void)state;
     const char *methods[] = {"ww", "ws", "nvil"};
@@ -720,7 +720,7 @@ int main(void)
         cmocka_unit_test(factors_weigh),
         cmocka_unit_test(letters_batched_are_scalar),
         cmocka_unit_test(letters_do_not_depend_on_threads),
-        cmocka_unit_test(letters_go_on_where_they_were),
+        cmocka_unit_test(letters_continue_where_they_were),
         cmocka_unit_test(letters_with_counts_are_particles),
         cmocka_unit_test(letters_are_dreamt),
         cmocka_unit_test(mistakes_name_site_item_and_datum),

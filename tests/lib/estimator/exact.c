@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_WIDTH 128 /* of a layer */
+#define MAX_WIDTH 128 /* of a layer */
 
 /* ---- the numbers */
 
@@ -83,7 +83,7 @@ static void normalise(double *l, int n)
 }
 
 /* h[0] is the input, h[i] the output of layer i. */
-static void run_net(const exact *m, const exact_net *net, const double *in, double h[][MOST_WIDTH])
+static void run_net(const exact *m, const exact_net *net, const double *in, double h[][MAX_WIDTH])
 {
     memcpy(h[0], in, (size_t)net->size[0] * sizeof(double));
     for (int i = 0; i < net->n_layers; i++)
@@ -97,7 +97,7 @@ static void run_net(const exact *m, const exact_net *net, const double *in, doub
 
 void exact_net_forward(const exact *m, const exact_net *net, const double *in, double *out)
 {
-    double h[6][MOST_WIDTH];
+    double h[6][MAX_WIDTH];
     run_net(m, net, in, h);
     memcpy(out, h[net->n_layers], (size_t)net->size[net->n_layers] * sizeof(double));
 }
@@ -105,7 +105,7 @@ void exact_net_forward(const exact *m, const exact_net *net, const double *in, d
 void exact_net_backward(const exact *m, const exact_net *net, const double *in, const double *by_out, double *by_in,
                         double *gradient)
 {
-    double h[6][MOST_WIDTH], by[MOST_WIDTH], below[MOST_WIDTH];
+    double h[6][MAX_WIDTH], by[MAX_WIDTH], below[MAX_WIDTH];
     run_net(m, net, in, h);
     memcpy(by, by_out, (size_t)net->size[net->n_layers] * sizeof(double));
     for (int i = net->n_layers - 1; i >= 0; i--) {
@@ -157,7 +157,7 @@ void exact_log_guide(const exact *m, double x, double *log_q)
 
 double exact_evidence(int C, const double *log_pi, double x, double *posterior)
 {
-    double l[EXACT_MOST_C] = {0};
+    double l[EXACT_MAX_C] = {0};
     for (int c = 0; c < C; c++) l[c] = log_pi[c] + exact_log_normal(x, EXACT_SPACING * c);
     const double log_p = exact_log_sum(l, C);
     for (int c = 0; c < C && posterior; c++) posterior[c] = exp(l[c] - log_p);
@@ -174,7 +174,7 @@ static void to_logits(const double *log_p, const double *by, int C, double *by_l
 
 void exact_guide_gradient(const exact *m, double x, const double *by, double *gradient)
 {
-    double log_q[EXACT_MOST_C], by_logit[EXACT_MOST_C];
+    double log_q[EXACT_MAX_C], by_logit[EXACT_MAX_C];
     exact_log_guide(m, x, log_q);
     to_logits(log_q, by, m->C, by_logit);
     exact_net_backward(m, &m->guide, &x, by_logit, NULL, gradient);
@@ -182,7 +182,7 @@ void exact_guide_gradient(const exact *m, double x, const double *by, double *gr
 
 void exact_prior_gradient(const exact *m, const double *by, double *gradient)
 {
-    double log_pi[EXACT_MOST_C], by_logit[EXACT_MOST_C];
+    double log_pi[EXACT_MAX_C], by_logit[EXACT_MAX_C];
     exact_log_prior(m, log_pi);
     to_logits(log_pi, by, m->C, by_logit);
     for (int c = 0; c < m->C; c++) gradient[m->theta + (size_t)c] += m->mult * by_logit[c];
@@ -192,7 +192,7 @@ void exact_prior_gradient(const exact *m, const double *by, double *gradient)
 
 void exact_law_defensive(const exact *m, double x, double delta, exact_law *law)
 {
-    double log_p[EXACT_MOST_C], log_q[EXACT_MOST_C];
+    double log_p[EXACT_MAX_C], log_q[EXACT_MAX_C];
     exact_log_joint(m, x, log_p);
     exact_log_guide(m, x, log_q);
     law->n = law->C = m->C;
@@ -210,7 +210,7 @@ void exact_law_guide(const exact *m, double x, exact_law *law)
 
 void exact_law_wrong(const exact *m, double x, double delta, exact_law *law)
 {
-    double    log_p[EXACT_MOST_C], log_q[EXACT_MOST_C];
+    double    log_p[EXACT_MAX_C], log_q[EXACT_MAX_C];
     exact_law right;
     exact_log_joint(m, x, log_p);
     exact_log_guide(m, x, log_q);
@@ -256,7 +256,7 @@ void exact_rloo(const double *l, int K, const double *set, double *a)
     const double L = log_mean(l, K);
     exact_w(l, K, set, a);
     for (int k = 0; k < K; k++) {
-        double others[EXACT_MOST_K];
+        double others[EXACT_MAX_K];
         int    n = 0;
         for (int j = 0; j < K; j++)
             if (j != k) others[n++] = l[j];
@@ -267,7 +267,7 @@ void exact_rloo(const double *l, int K, const double *set, double *a)
 /* log( (1/K) (sum_{j != k} w_j + the geometric mean of those) ) */
 static double baseline_of(const double *l, int K, int k)
 {
-    double with_mean[EXACT_MOST_K], total = 0;
+    double with_mean[EXACT_MAX_K], total = 0;
     for (int j = 0; j < K; j++)
         if (j != k) total += l[j];
     for (int j = 0; j < K; j++) with_mean[j] = j == k ? total / (K - 1) : l[j];
@@ -298,7 +298,7 @@ static void every_tuple(const exact_law *law, int K,
                         void (*f)(const exact_law *law, const int *state, int K, double chance, void *context),
                         void *context)
 {
-    int state[EXACT_MOST_K] = {0};
+    int state[EXACT_MAX_K] = {0};
     for (;;) {
         double chance = 1;
         for (int k = 0; k < K; k++) chance *= law->chance[state[k]];
@@ -318,7 +318,7 @@ typedef struct {
 static void add_tuple(const exact_law *law, const int *state, int K, double chance, void *context)
 {
     const expectation *e = context;
-    double             l[EXACT_MOST_K] = {0}, a[EXACT_MOST_K];
+    double             l[EXACT_MAX_K] = {0}, a[EXACT_MAX_K];
     for (int k = 0; k < K; k++) l[k] = law->l[state[k]];
     e->a(l, K, e->set, a);
     for (int k = 0; k < K; k++) e->by[law->category[state[k]]] += chance * a[k];
@@ -333,7 +333,7 @@ void exact_expect(const exact_law *law, int K, exact_coefficients a, const doubl
 
 static void add_bound(const exact_law *law, const int *state, int K, double chance, void *context)
 {
-    double l[EXACT_MOST_K];
+    double l[EXACT_MAX_K];
     for (int k = 0; k < K; k++) l[k] = law->l[state[k]];
     *(double *)context += chance * log_mean(l, K);
 }
@@ -351,7 +351,7 @@ double exact_bound(const exact *m, double x, int K)
 void exact_bound_gradient(const exact *m, double x, int K, double *gradient)
 {
     exact_law law;
-    double    by[EXACT_MOST_C];
+    double    by[EXACT_MAX_C];
     exact_law_guide(m, x, &law);
     exact_expect(&law, K, exact_reinforce, NULL, by);
     exact_guide_gradient(m, x, by, gradient);
@@ -361,7 +361,7 @@ void exact_bound_gradient(const exact *m, double x, int K, double *gradient)
 void exact_wake_theta(const exact *m, double x, int K, double *gradient)
 {
     exact_law law;
-    double    by[EXACT_MOST_C];
+    double    by[EXACT_MAX_C];
     exact_law_guide(m, x, &law);
     exact_expect(&law, K, exact_w, NULL, by);
     exact_prior_gradient(m, by, gradient);
@@ -373,12 +373,12 @@ void exact_sleep(const exact *m, double *gradient)
 {
     enum { POINTS = 2000 };
     const double reach = 10 * EXACT_SD, step = 2 * reach / POINTS;
-    double       log_pi[EXACT_MOST_C];
+    double       log_pi[EXACT_MAX_C];
     exact_log_prior(m, log_pi);
     for (int z = 0; z < m->C; z++)
         for (int i = 0; i <= POINTS; i++) {
             const double x = EXACT_SPACING * z - reach + i * step;
-            double       by[EXACT_MOST_C] = {0};
+            double       by[EXACT_MAX_C] = {0};
             by[z] = step * exp(log_pi[z] + exact_log_normal(x, EXACT_SPACING * z));
             exact_guide_gradient(m, x, by, gradient);
         }
@@ -427,7 +427,7 @@ static double control_value(const exact *m, int control, double x, const double 
 {
     const int C = m->C;
     if (control == EXACT_NET) {
-        double in[EXACT_MOST_C + 1] = {x}, by_in[EXACT_MOST_C + 1], v;
+        double in[EXACT_MAX_C + 1] = {x}, by_in[EXACT_MAX_C + 1], v;
         memcpy(in + 1, g, (size_t)C * sizeof *g);
         exact_net_forward(m, &m->control, in, &v);
         exact_net_backward(m, &m->control, in, (double[]){1}, by_in, NULL);
@@ -435,7 +435,7 @@ static double control_value(const exact *m, int control, double x, const double 
         return v;
     }
     const double tau = exp(m->value[m->log_temperature]);
-    double       ls[EXACT_MOST_C], under_p[EXACT_MOST_C], under_q[EXACT_MOST_C] = {0}, by[EXACT_MOST_C];
+    double       ls[EXACT_MAX_C], under_p[EXACT_MAX_C], under_q[EXACT_MAX_C] = {0}, by[EXACT_MAX_C];
     double       mean = 0, total = 0;
     for (int c = 0; c < C; c++) ls[c] = g[c] / tau;
     normalise(ls, C);
@@ -471,7 +471,7 @@ static double control_reduce(int control, double scale, const double *v, int K, 
 /* The log-weight h at the point pi of the simplex, and its derivatives there, theta and the guide inside h fixed. */
 static double mean_weight(const exact *m, double x, const double *log_q, double *by_s)
 {
-    double log_pi[EXACT_MOST_C], under_p = 0, under_q = 0, mean = 0;
+    double log_pi[EXACT_MAX_C], under_p = 0, under_q = 0, mean = 0;
     exact_log_prior(m, log_pi);
     for (int c = 0; c < m->C; c++) {
         const double s = exp(log_q[c]);
@@ -488,7 +488,7 @@ static double mean_weight(const exact *m, double x, const double *log_q, double 
 /* by += the derivative of h(pi) by the log-probabilities. Returns the first-order expansion at the choices. */
 static double add_expansion(const exact *m, double x, const double *log_q, const int *z, int K, double *by)
 {
-    double by_s[EXACT_MOST_C], mean = 0;
+    double by_s[EXACT_MAX_C], mean = 0;
     double c = mean_weight(m, x, log_q, by_s);
     for (int i = 0; i < m->C; i++) {
         by[i] += exp(log_q[i]) * by_s[i];
@@ -500,15 +500,15 @@ static double add_expansion(const exact *m, double x, const double *log_q, const
 
 /* The draws of one particle: perturbed log-probabilities, those given the choice, and the slope of these. */
 typedef struct {
-    double g[EXACT_MOST_C], gt[EXACT_MOST_C], slope[EXACT_MOST_C];
+    double g[EXACT_MAX_C], gt[EXACT_MAX_C], slope[EXACT_MAX_C];
 } perturbed;
 
 /* by += dc(g) - dc(g~) by the log-probabilities. Returns c(g~). */
 static double add_control(const exact *m, int control, double scale, double x, const double *log_q, const perturbed *d,
                           int K, double *by)
 {
-    double v[EXACT_MOST_K] = {0}, vt[EXACT_MOST_K] = {0}, by_v[EXACT_MOST_K], by_vt[EXACT_MOST_K];
-    double by_g[EXACT_MOST_K][EXACT_MOST_C], by_gt[EXACT_MOST_K][EXACT_MOST_C];
+    double v[EXACT_MAX_K] = {0}, vt[EXACT_MAX_K] = {0}, by_v[EXACT_MAX_K], by_vt[EXACT_MAX_K];
+    double by_g[EXACT_MAX_K][EXACT_MAX_C], by_gt[EXACT_MAX_K][EXACT_MAX_C];
     for (int k = 0; k < K; k++) {
         v[k] = control_value(m, control, x, log_q, d[k].g, by_g[k]);
         vt[k] = control_value(m, control, x, log_q, d[k].gt, by_gt[k]);
@@ -524,14 +524,14 @@ void exact_control_gradient(const exact *m, int controls, double x, int K, rws_k
                             double *gradient)
 {
     const int C = m->C;
-    double    log_q[EXACT_MOST_C], log_p[EXACT_MOST_C], by[EXACT_MOST_C] = {0}, l[EXACT_MOST_K] = {0}, w[EXACT_MOST_K];
-    perturbed draws[EXACT_MOST_K];
-    int       z[EXACT_MOST_K];
+    double    log_q[EXACT_MAX_C], log_p[EXACT_MAX_C], by[EXACT_MAX_C] = {0}, l[EXACT_MAX_K] = {0}, w[EXACT_MAX_K];
+    perturbed draws[EXACT_MAX_K];
+    int       z[EXACT_MAX_K];
     exact_log_guide(m, x, log_q);
     exact_log_joint(m, x, log_p);
     for (int k = 0; k < K; k++) {
         perturbed *d = &draws[k];
-        double     u[EXACT_MOST_C] = {0};
+        double     u[EXACT_MAX_C] = {0};
         exact_draw_uniforms(key, datum, (uint32_t)k, 0, C, u);
         z[k] = 0;
         for (int c = 0; c < C; c++) {
@@ -561,7 +561,7 @@ void exact_control_gradient(const exact *m, int controls, double x, int K, rws_k
 
 double exact_concrete_density(const double *ls, const double *log_pi, double tau, int C)
 {
-    double sum = 0, y[EXACT_MOST_C];
+    double sum = 0, y[EXACT_MAX_C];
     for (int c = 0; c < C; c++) {
         sum += log_pi[c] - (tau + 1) * ls[c];
         y[c] = log_pi[c] - tau * ls[c];
@@ -571,7 +571,7 @@ double exact_concrete_density(const double *ls, const double *log_pi, double tau
 
 static double soft_mass(const double *ls, const double *log_pi, int C)
 {
-    double y[EXACT_MOST_C];
+    double y[EXACT_MAX_C];
     for (int c = 0; c < C; c++) y[c] = ls[c] + log_pi[c];
     return exact_log_sum(y, C);
 }
@@ -580,11 +580,11 @@ double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, do
                             uint32_t datum)
 {
     const int C = m->C;
-    double    log_q[EXACT_MOST_C], log_pi[EXACT_MOST_C], l[EXACT_MOST_K];
+    double    log_q[EXACT_MAX_C], log_pi[EXACT_MAX_C], l[EXACT_MAX_K];
     exact_log_guide(m, x, log_q);
     exact_log_prior(m, log_pi);
     for (int k = 0; k < K; k++) {
-        double ls[EXACT_MOST_C], mean = 0;
+        double ls[EXACT_MAX_C], mean = 0;
         int    top = 0;
         exact_draw_uniforms(key, datum, (uint32_t)k, 0, C, ls);
         for (int c = 0; c < C; c++) ls[c] = (log_q[c] - log(-log(ls[c]))) / tau;
@@ -607,7 +607,7 @@ double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, do
 
 static double smoothed_weight(const exact *m, rws_smoothing how, double b, double x, const double *u)
 {
-    double log_q[EXACT_MOST_C], log_pi[EXACT_MOST_C], s[EXACT_MOST_C], mean = 0;
+    double log_q[EXACT_MAX_C], log_pi[EXACT_MAX_C], s[EXACT_MAX_C], mean = 0;
     exact_log_guide(m, x, log_q);
     exact_log_prior(m, log_pi);
     const double l = smoothed_choice(how, b, m->C, log_q, log_pi, u, s);
@@ -617,7 +617,7 @@ static double smoothed_weight(const exact *m, rws_smoothing how, double b, doubl
 
 double exact_smoothed_bound(const exact *m, rws_smoothing how, double b, double x, int K, rws_key key, uint32_t datum)
 {
-    double l[EXACT_MOST_K] = {0}, u[EXACT_MOST_C] = {0};
+    double l[EXACT_MAX_K] = {0}, u[EXACT_MAX_C] = {0};
     for (int k = 0; k < K; k++) {
         exact_draw_uniforms(key, datum, (uint32_t)k, 0, m->C - 1, u);
         l[k] = smoothed_weight(m, how, b, x, u);

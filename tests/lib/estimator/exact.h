@@ -13,8 +13,8 @@
 #include "dist/dist.h"
 #include "tensor/params.h"
 
-#define EXACT_MOST_C 20
-#define EXACT_MOST_K 64
+#define EXACT_MAX_C 20
+#define EXACT_MAX_K 64
 #define EXACT_SPACING 10.0
 #define EXACT_SD 5.0
 
@@ -62,8 +62,8 @@ void exact_prior_gradient(const exact *m, const double *by, double *gradient);
 /* What one particle may turn out to be: a category and a log-weight, with some probability. */
 typedef struct {
     int    n, C;
-    int    category[EXACT_MOST_C * EXACT_MOST_C];
-    double chance[EXACT_MOST_C * EXACT_MOST_C], l[EXACT_MOST_C * EXACT_MOST_C];
+    int    category[EXACT_MAX_C * EXACT_MAX_C];
+    double chance[EXACT_MAX_C * EXACT_MAX_C], l[EXACT_MAX_C * EXACT_MAX_C];
 } exact_law;
 
 void exact_law_guide(const exact *m, double x, exact_law *law);

@@ -171,7 +171,7 @@ static void test_twin(void **state)
             for (int e = 0; e < COUNT(table); e++) {
                 if (!table[e].bound || table[e].kind != COUNTED || !fits(&table[e], K)) continue;
                 exact_law law;
-                double    by[EXACT_MOST_C], room[2];
+                double    by[EXACT_MAX_C], room[2];
                 memset(other, 0, m.n * sizeof *other);
                 law_of(&table[e], &m, (double)x[i], &law);
                 exact_expect(&law, K, table[e].a, set_of(&table[e], &m, memory, (double)x[i], room), by);
@@ -191,7 +191,7 @@ static void test_twin(void **state)
 /* A particle's choice and log-weight, drawn as the engine draws them. */
 static int drawn(const known *e, const exact *m, double x, rws_key key, uint32_t datum, uint32_t k, double *l)
 {
-    double    log_d[EXACT_MOST_C], log_p[EXACT_MOST_C];
+    double    log_d[EXACT_MAX_C], log_p[EXACT_MAX_C];
     exact_law law;
     exact_log_joint(m, x, log_p);
     if (e->defensive) exact_law_defensive(m, x, e->delta, &law);
@@ -202,7 +202,7 @@ static int drawn(const known *e, const exact *m, double x, rws_key key, uint32_t
         *l = log_p[z] - log_d[z];
         return z;
     }
-    double log_q[EXACT_MOST_C], log_u[EXACT_MOST_C];
+    double log_q[EXACT_MAX_C], log_u[EXACT_MAX_C];
     exact_log_guide(m, x, log_q);
     const int plain = exact_draw(key, datum, k, 0, log_q, m->C);
     for (int c = 0; c < m->C; c++) log_u[c] = log((c == plain ? 1 - e->delta : 0) + e->delta / m->C);
@@ -215,8 +215,8 @@ static int drawn(const known *e, const exact *m, double x, rws_key key, uint32_t
 static double add_particles(const known *e, const exact *m, double x, int K, rws_key key, uint32_t datum,
                             exact_coefficients a, const double *set, double scale, double *by)
 {
-    double l[EXACT_MOST_K] = {0}, coef[EXACT_MOST_K];
-    int    z[EXACT_MOST_K];
+    double l[EXACT_MAX_K] = {0}, coef[EXACT_MAX_K];
+    int    z[EXACT_MAX_K];
     for (int k = 0; k < K; k++) z[k] = drawn(e, m, x, key, datum, (uint32_t)k, &l[k]);
     a(l, K, set, coef);
     for (int k = 0; k < K; k++) by[z[k]] += scale * coef[k];
@@ -232,7 +232,7 @@ static void frozen_wake(const known *e, const exact *m, const double *memory, do
                         double share, double *g)
 {
     static const known plain = {"ww"};
-    double             by_theta[EXACT_MOST_C] = {0}, by_phi[EXACT_MOST_C] = {0}, room[2];
+    double             by_theta[EXACT_MAX_C] = {0}, by_phi[EXACT_MAX_C] = {0}, room[2];
     const double       L =
         add_particles(&plain, m, x, K, metric_key(draw, 0), (uint32_t)datum, exact_w, NULL, share, by_theta);
     exact_prior_gradient(m, by_theta, g);
@@ -250,12 +250,12 @@ static void frozen_wake(const known *e, const exact *m, const double *memory, do
 static void frozen_sleep(const known *e, const exact *m, int n, uint64_t draw, double *g)
 {
     const rws_key key = metric_key(draw, 1);
-    double        log_pi[EXACT_MOST_C];
+    double        log_pi[EXACT_MAX_C];
     exact_log_prior(m, log_pi);
     for (int s = 0; s < n; s++) {
         const int    z = exact_draw(key, 0, (uint32_t)s, 0, log_pi, m->C);
         const double x = EXACT_SPACING * z + EXACT_SD * exact_draw_normal(key, 0, (uint32_t)s, 1);
-        double       by[EXACT_MOST_C] = {0};
+        double       by[EXACT_MAX_C] = {0};
         by[z] = e->sleep / n;
         exact_guide_gradient(m, x, by, g);
     }
@@ -264,12 +264,12 @@ static void frozen_sleep(const known *e, const exact *m, int n, uint64_t draw, d
 /* Theta's part of a control variate's gradient, whose particles are the largest of perturbed log-probabilities. */
 static void frozen_control_theta(const exact *m, double x, int K, rws_key key, int datum, double share, double *g)
 {
-    double log_q[EXACT_MOST_C], log_p[EXACT_MOST_C], l[EXACT_MOST_K], w[EXACT_MOST_K], by[EXACT_MOST_C] = {0};
-    int    z[EXACT_MOST_K];
+    double log_q[EXACT_MAX_C], log_p[EXACT_MAX_C], l[EXACT_MAX_K], w[EXACT_MAX_K], by[EXACT_MAX_C] = {0};
+    int    z[EXACT_MAX_K];
     exact_log_guide(m, x, log_q);
     exact_log_joint(m, x, log_p);
     for (int k = 0; k < K; k++) {
-        double u[EXACT_MOST_C];
+        double u[EXACT_MAX_C];
         exact_draw_uniforms(key, (uint32_t)datum, (uint32_t)k, 0, m->C, u);
         z[k] = 0;
         for (int c = 0; c < m->C; c++)
@@ -393,7 +393,7 @@ static void expected_gradient(const known *e, const exact *m, const double *memo
 {
     double *sum = calloc(2 * m->n, sizeof *sum), *dream = sum + m->n;
     for (int i = 0; i < n_x; i++) {
-        double by[EXACT_MOST_C], room[2];
+        double by[EXACT_MAX_C], room[2];
         exact_wake_theta(m, (double)x[i], K, sum);
         if (e->kind == CONTROLLED) {
             exact_law law;
@@ -664,7 +664,7 @@ static void test_nvil_memory(void **state)
         double        sum = 0, squares = 0;
         for (int d = 0; d < BATCH; d++) {
             const double x = (double)few[d % COUNT(few)];
-            double       b, by[EXACT_MOST_C];
+            double       b, by[EXACT_MAX_C];
             exact_net_forward(&m, &m.baseline, &x, &b);
             const double error = add_particles(e, &m, x, K, key, (uint32_t)d, exact_w, NULL, 1, by) - b;
             sum += error / BATCH, squares += error * error / BATCH;
@@ -693,7 +693,7 @@ static void test_nvil_rate(void **state)
     const known *e = entry("nvil", NULL);
     for (int d = 0; d < 8; d++) {
         const double x = (double)few[d % COUNT(few)];
-        double       b, by[EXACT_MOST_C];
+        double       b, by[EXACT_MAX_C];
         exact_net_forward(&m, &m.baseline, &x, &b);
         const double L =
             add_particles(e, &m, x, 2, rws__key_for(7, 0, RWS_KEY_WAKE, 0), (uint32_t)d, exact_w, NULL, 1, by);
@@ -855,7 +855,7 @@ static void extra_model(rws_path *path, const void *state)
 static void test_one_relaxed_choice(void **state)
 {
     (void)state;
-    const char *const sentences[] = {
+    const char *const messages[] = {
         "The guide draws categorical at site \"w\", but this method needs a guide that draws one categorical at",
         "The guide draws normal at site \"w\"",
         "The guide draws bernoulli at site \"z\"",
@@ -865,8 +865,8 @@ static void test_one_relaxed_choice(void **state)
         "a mixture cannot be relaxed; this method needs a guide that draws a plain categorical.",
     };
     for (int i = 0; i < COUNT(relaxing); i++)
-        for (which_extra = i < 2 ? 6 : 0; /* concrete and dvae have sentences of the engine for the other cases */
-             which_extra < COUNT(sentences); which_extra++) {
+        for (which_extra = i < 2 ? 6 : 0; /* concrete and dvae have messages of the engine for the other cases */
+             which_extra < COUNT(messages); which_extra++) {
             rws_model other = rws_model_gmm;
             rws_error err = {""};
             other.guide = extra_guide;
@@ -876,7 +876,7 @@ static void test_one_relaxed_choice(void **state)
             rws_trainer     *t = trainer_for(&c, &other);
             float           *g = malloc(rws_trainer_size(t) * sizeof *g);
             const rws_status status = rws_trainer_gradient(t, RWS_TRAIN, 0, g, rws_trainer_size(t), &err);
-            if (status != RWS_BAD_INPUT || !strstr(err.text, sentences[which_extra]))
+            if (status != RWS_BAD_INPUT || !strstr(err.text, messages[which_extra]))
                 fail_msg("%s, case %d: status %d, \"%s\"", relaxing[i], which_extra, (int)status, err.text);
             free(g);
             rws_trainer_free(t);

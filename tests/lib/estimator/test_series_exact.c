@@ -265,7 +265,7 @@ static void expected_gradient(const known *e, twin *w, int K, double *g)
     for (int i = 0; i < N_DATA; i++) {
         const float *x = items[i];
         exact_law    law;
-        double       by[EXACT_MOST_C];
+        double       by[EXACT_MAX_C];
         law_of(w, x, 0, &law);
         exact_expect(&law, K, exact_w, NULL, by);
         for (int z = 0; z < law.C; z++) by[z] /= N_DATA;
@@ -335,7 +335,7 @@ static void expectations_are_exact(void **state)
 static double relaxed_bound(const twin *w, const known *e, double tau, const float *x, int K, rws_key key, int datum)
 {
     const double *first = at(w, "theta.first"), *emit = at(w, "theta.emit");
-    double        log_pi[KINDS], log_guide[KINDS], l[EXACT_MOST_K];
+    double        log_pi[KINDS], log_guide[KINDS], l[EXACT_MAX_K];
     for (int c = 0; c < KINDS; c++) {
         log_pi[c] = log_softmax_at(first, KINDS, c);
         log_guide[c] = log_q(w, x, c, 0);

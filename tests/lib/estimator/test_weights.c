@@ -6,14 +6,14 @@
 #include "estimator/weights.h"
 #include "models/model.h"
 
-#define MOST_ROWS 64
+#define MAX_ROWS 64
 
 typedef struct {
     rws_scores s;
-    uint32_t   start[8], count[MOST_ROWS], datum[MOST_ROWS];
-    double     log_p[MOST_ROWS], log_q[MOST_ROWS], out[RWS_OUTPUTS][MOST_ROWS];
-    double     coef_p[MOST_ROWS], coef_q[MOST_ROWS], coef_r[MOST_ROWS], coef_out[RWS_OUTPUTS][MOST_ROWS];
-    double     l[MOST_ROWS], w[MOST_ROWS], L[MOST_ROWS], work[2][MOST_ROWS];
+    uint32_t   start[8], count[MAX_ROWS], datum[MAX_ROWS];
+    double     log_p[MAX_ROWS], log_q[MAX_ROWS], out[RWS_OUTPUTS][MAX_ROWS];
+    double     coef_p[MAX_ROWS], coef_q[MAX_ROWS], coef_r[MAX_ROWS], coef_out[RWS_OUTPUTS][MAX_ROWS];
+    double     l[MAX_ROWS], w[MAX_ROWS], L[MAX_ROWS], work[2][MAX_ROWS];
     rws_tally  tally;
 } sheet;
 
@@ -86,7 +86,7 @@ static void test_weights_against_twin(void **state)
     for (int round = 0; round < 60; round++) {
         const int    K = round % 3 == 0 ? 2 : 2 + (int)rws_random_below(&g, 30), B = 2;
         const double width = pow(10, rws_random_uniform(&g) * 3 - 1), share = 0.25;
-        double       l[MOST_ROWS], a[EXACT_MOST_K], w[EXACT_MOST_K];
+        double       l[MAX_ROWS], a[EXACT_MAX_K], w[EXACT_MAX_K];
         for (int i = 0; i < B * K; i++) l[i] = -50 + width * rws_random_normal(&g);
         for (int e = 0; e < COUNT(table); e++) {
             sheet t;

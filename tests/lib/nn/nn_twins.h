@@ -11,17 +11,7 @@
 
 #include <string.h>
 
-enum {
-    DATA = 5,
-    PARTICLES = 3,
-    WIDE = 3,
-    WORDS = 4,
-    BITS = 2,
-    MOST = 12,
-    MANY = 30,
-    N_PARAMS = 16,
-    MOST_SUBJECTS = 40
-};
+enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 12, MANY = 30, N_PARAMS = 16, MAX_SUBJECTS = 40 };
 
 typedef struct net net;
 

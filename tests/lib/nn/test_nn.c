@@ -308,7 +308,7 @@ static void every_kind_is_tested(void **state)
     }
 }
 
-/* ---- mistakes are sentences that name the layer */
+/* ---- mistakes are messages that name the layer */
 
 static rws_var too_wide(rws_path *path, const net *n, const inputs *in)
 {
@@ -444,7 +444,7 @@ static void mistakes_name_the_layer(void **state)
         net_init(&n, &wrong[i]);
         assert_int_equal(net_pass(&n, RWS_WAKE, false, &err), RWS_BAD_INPUT);
         if (!strstr(err.text, "\"net\""))
-            fail_msg("%s: the sentence does not name the layer: %s", wrong[i].name, err.text);
+            fail_msg("%s: the message does not name the layer: %s", wrong[i].name, err.text);
         net_release(&n);
     }
 }
@@ -556,13 +556,13 @@ static void an_index_out_of_range_is_named(void **state)
             if (c.source != CONSTANT && !isfinite(c.index)) continue; /* such data are refused before */
             c.needed_at_once = i & 1;
             rws_error err = {{0}};
-            char      sentence[200];
+            char      message[200];
             snprintf(
-                sentence, sizeof sentence,
+                message, sizeof message,
                 "The index of %s after site \"z\" (visit 1) in the guide is %s; it must be a whole number from 0 to 4.",
                 c.function, wrong[w].text);
             const rws_status status = index_pass(&c, i & 2, &err);
-            assert_string_equal(err.text, sentence);
+            assert_string_equal(err.text, message);
             assert_int_equal(status, RWS_BAD_INPUT);
             rws__setup_release(&c.setup);
         }
@@ -618,7 +618,7 @@ static void declarations_that_cannot_be(void **state)
 
     static const struct {
         rws_conv    how;
-        const char *sentence;
+        const char *message;
     } convs[] = {
         {{.n_in = 0, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3}, "channels"},
         {{.n_in = 1, .n_out = 1, .rows = 0, .cols = 4, .kernel = 3}, "rows and columns"},
@@ -633,7 +633,7 @@ static void declarations_that_cannot_be(void **state)
         rws_setup bad = {.seed = 1};
         assert_non_null(rws_setup_conv2d(&bad, RWS_PHI, "bad", i < COUNT(convs) ? &convs[i].how : NULL));
         assert_int_equal(bad.status, RWS_BAD_INPUT);
-        if (!strstr(bad.error.text, i < COUNT(convs) ? convs[i].sentence : "not NULL") ||
+        if (!strstr(bad.error.text, i < COUNT(convs) ? convs[i].message : "not NULL") ||
             !strstr(bad.error.text, "The conv2d \"bad\" takes"))
             fail_msg("conv %d: %s", i, bad.error.text);
         rws__setup_release(&bad);
@@ -668,7 +668,7 @@ static void declarations_that_cannot_be(void **state)
 int main(void)
 {
     enum { N_OWN = 7 };
-    struct CMUnitTest tests[N_OWN + 2 * MOST_SUBJECTS] = {
+    struct CMUnitTest tests[N_OWN + 2 * MAX_SUBJECTS] = {
         cmocka_unit_test(every_kind_is_tested),    cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
         cmocka_unit_test(mistakes_name_the_layer), cmocka_unit_test(declarations_that_cannot_be),
         cmocka_unit_test(biases_can_be_set),       cmocka_unit_test(an_index_out_of_range_is_named),
@@ -676,8 +676,8 @@ int main(void)
     };
     size_t n = N_OWN;
     n_subjects = n_plain_subjects + n_more_subjects;
-    assert(n_subjects <= MOST_SUBJECTS);
-    static char second[MOST_SUBJECTS][60];
+    assert(n_subjects <= MAX_SUBJECTS);
+    static char second[MAX_SUBJECTS][60];
     for (int i = 0; i < n_subjects; i++) {
         tests[n++] = (struct CMUnitTest){subject_at(i)->name, layer_equals_its_twin, NULL, NULL, (void *)subject_at(i)};
         snprintf(second[i], sizeof second[i], "%s, along a direction", subject_at(i)->name);

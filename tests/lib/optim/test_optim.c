@@ -526,7 +526,7 @@ static void test_schedule_refusals(void **state)
         assert_float_equal(s.rates[RWS_PHI].start, 42.0, 0.0);
         assert_int_equal(rws__schedule_parse(cases[i].text, &s, NULL), RWS_BAD_INPUT);
     }
-    /* A text of any length still leaves a sentence. */
+    /* A text of any length still leaves a message. */
     char *big = malloc(10001);
     memset(big, '7', 10000);
     big[10000] = '\0';

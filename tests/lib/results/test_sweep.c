@@ -151,11 +151,11 @@ static void what_is_wrong_is_said(void **state)
     refuse("model gmm\nmethods ww ws\nparticles 2\nseeds 1-10001\n", "20000");
     refuse("model gmm\nmethods w\001w\n", "control");
     refuse_bytes("model g\0m\n", 10, "control");
-    char *long_one = malloc(RWS_SWEEP_MAX_BYTES + 2);
-    memset(long_one, '\n', RWS_SWEEP_MAX_BYTES + 1);
-    refuse_bytes(long_one, RWS_SWEEP_MAX_BYTES + 1, "longer");
-    for (int i = 0; i + 2 < RWS_SWEEP_MAX_BYTES; i += 2) memcpy(long_one + i, "a ", 2);
-    refuse_bytes(long_one, RWS_SWEEP_MAX_BYTES, "words");
+    char *long_one = malloc(RWS_MAX_SWEEP_BYTES + 2);
+    memset(long_one, '\n', RWS_MAX_SWEEP_BYTES + 1);
+    refuse_bytes(long_one, RWS_MAX_SWEEP_BYTES + 1, "longer");
+    for (int i = 0; i + 2 < RWS_MAX_SWEEP_BYTES; i += 2) memcpy(long_one + i, "a ", 2);
+    refuse_bytes(long_one, RWS_MAX_SWEEP_BYTES, "words");
     free(long_one);
 }
 

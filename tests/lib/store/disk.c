@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MOST_FDS = 1024, SECTOR = 512 };
+enum { MAX_FDS = 1024, SECTOR = 512 };
 
 typedef enum { OPEN, CREATE, READ, WRITE, SYNC, RENAME, UNLINK, TRUNCATE, MKDIR, LINK } call;
 
@@ -52,7 +52,7 @@ static bool fails(call c)
 static struct {
     char *path; /* NULL: not below the folder */
     int   file; /* -1: a folder, or not in the log */
-} fds[MOST_FDS];
+} fds[MAX_FDS];
 
 static bool is_below(const char *path)
 {
@@ -64,14 +64,14 @@ static bool is_below(const char *path)
 static bool resolve(int at, const char *name, char path[PATH_MAX])
 {
     if (!root[0]) return false;
-    const bool relative = name[0] != '/' && at >= 0 && at < MOST_FDS && fds[at].path;
+    const bool relative = name[0] != '/' && at >= 0 && at < MAX_FDS && fds[at].path;
     snprintf(path, PATH_MAX, "%s%s%s", relative ? fds[at].path : "", relative ? "/" : "", name);
     return is_below(path);
 }
 
 static bool is_watched(int fd)
 {
-    return root[0] && fd >= 0 && fd < MOST_FDS && fds[fd].path;
+    return root[0] && fd >= 0 && fd < MAX_FDS && fds[fd].path;
 }
 
 /* ---- the log */
@@ -168,7 +168,7 @@ static int do_open(int at, const char *name, int flags, mode_t mode)
     const bool watched = resolve(at, name, path);
     if (watched && fails(flags & O_CREAT ? CREATE : OPEN)) return -1;
     const int fd = (int)syscall(SYS_openat, at, name, flags, mode);
-    if (fd < 0 || fd >= MOST_FDS) return fd;
+    if (fd < 0 || fd >= MAX_FDS) return fd;
     free(fds[fd].path);
     fds[fd].path = watched ? strdup(path) : NULL;
     if (watched && recording) note_open(path, fd, flags);
@@ -217,7 +217,7 @@ int my_openat64(int at, const char *path, int flags, ...)
 
 int close(int fd)
 {
-    if (fd >= 0 && fd < MOST_FDS) {
+    if (fd >= 0 && fd < MAX_FDS) {
         free(fds[fd].path);
         fds[fd].path = NULL;
     }

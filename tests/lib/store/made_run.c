@@ -169,7 +169,7 @@ rws_status load(rws_folder *f, made_run *t, double *seconds, rws_error *err)
 rws_status look(rws_folder *f, made_run *t, double *seconds, rws_error *err)
 {
     const rws_run_state s = state_of(t, seconds);
-    return loaded(t, rws__folder_look(f, &s, err));
+    return loaded(t, rws__folder_peek(f, &s, err));
 }
 
 void refuses_load(rws_folder *f, made_run *t, const char *a, const char *b)

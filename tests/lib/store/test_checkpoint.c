@@ -1,5 +1,5 @@
 /* test_checkpoint.c - a run's folder is read as it was written, bit for bit; files that do not fit are refused with a
- * sentence; no refusal, full disk or kill loses anything. */
+ * message; no refusal, full disk or kill loses anything. */
 #include "made_run.h"
 
 #include "store/config.h"

@@ -1,8 +1,8 @@
 /* test_disk.c - what becomes of a run if its disk fails, loses power or changes a byte.
  *
- *     test_disk calls STRIDE    every STRIDE-th call about a file fails once, in each way: the run goes on to the same bits
- *     test_disk power STRIDE    power is lost after every STRIDE-th change: the folder goes on to the same bits, or is
- *                               refused with a sentence
+ *     test_disk calls STRIDE    every STRIDE-th call about a file fails once, in each way: the run continues to the same bits
+ *     test_disk power STRIDE    power is lost after every STRIDE-th change: the folder continues to the same bits, or is
+ *                               refused with a message
  *     test_disk bytes STRIDE [FILE [BEGIN]]
  *                               every STRIDE-th byte of each file, or of FILE, is changed, from byte BEGIN on: refused, or
  *                               the same bits
@@ -173,7 +173,7 @@ static bool is_sentence(const char *text)
     return n > 1 && (text[n - 1] == '.' || strstr(text, "rename checkpoint.previous"));
 }
 
-/* Judges the try that is over: the right digest; or a refusal with a sentence, if that is allowed. */
+/* Judges the try that is over: the right digest; or a refusal with a message, if that is allowed. */
 static void judge(const char *what, int signal, uint64_t right, bool may_refuse)
 {
     char why[700];
@@ -287,7 +287,7 @@ static void change_bytes(void)
         snprintf(paths[i], sizeof paths[i], "%s/%s", shares && i == 2 ? top : run_path, names[i]);
         bytes[i] = slurp(paths[i], &size[i]);
     }
-    /* The run that goes on from here, without a change. */
+    /* The run that continues from here, without a change. */
     if (try_once(&(task){.iterations = LONGER}) || outcome->status != RWS_OK) exit(99);
     const uint64_t right = outcome->digest;
     for (int f = shares ? 2 : 0; f < 3; f++) {

@@ -1,5 +1,5 @@
 /* test_store.c - the evaluations of a run are in its store, and those after the iteration it resumes from are removed;
- * a store that cannot be used is refused with a sentence, and several runs share a store without loss. */
+ * a store that cannot be used is refused with a message, and several runs share a store without loss. */
 #include "made_run.h"
 
 #include "rws_results.h"
@@ -81,7 +81,7 @@ static void measures_are_recorded(void **state)
     json_decref(written);
     rws__folder_close(f);
 
-    /* A run that was opened goes on with the same rows. */
+    /* A run that was opened continues with the same rows. */
     char       started[64], link[PATH_MAX];
     rws_config read;
     strcpy(started, ask("SELECT started FROM runs"));
@@ -378,7 +378,7 @@ static void rows_that_changed_are_refused(void **state)
     }
 }
 
-/* The sentence names the first of the damaged runs; a run that is whole is used beside them. */
+/* The message names the first of the damaged runs; a run that is whole is used beside them. */
 static void a_damaged_run_is_named(void **state)
 {
     (void)state;
@@ -496,7 +496,7 @@ static void a_killed_writer_is_undone_by_the_next(void **state)
         &err);
     kill_a_writer();
     char *bytes = slurp("run/metrics.sqlite", &size);
-    must(rws__store_ask(path, "run", &progress, &err), &err);
+    must(rws__store_progress(path, "run", &progress, &err), &err);
     assert_true(progress.known && progress.measured && progress.iteration == 300);
     char *later = slurp("run/metrics.sqlite", &after);
     assert_int_equal(size, after);
@@ -516,7 +516,7 @@ static void refuses_store(const char *words)
     rws_store_progress progress;
     char              *path = strdup(in_folder("run/metrics.sqlite")), *name, *config;
     err.text[0] = '\0';
-    assert_refused(rws__store_ask(path, "run", &progress, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", words);
+    assert_refused(rws__store_progress(path, "run", &progress, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", words);
     assert_refused(rws__store_identify(path, "run", &name, &config, &err), RWS_BAD_INPUT, &err, "metrics.sqlite",
                    words);
     assert_refused(rws__store_forget(path, "run", 0, 0, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
@@ -599,7 +599,7 @@ static void a_large_cell_is_refused(void **state)
     rws__folder_close(f);
     rws_config config;
     must(rws__folder_open(in_folder("run"), &config, &f, &err), &err);
-    assert_non_null(strstr(rws__folder_remarks(f), "longer than any that rws writes"));
+    assert_non_null(strstr(rws__folder_warnings(f), "longer than any that rws writes"));
     assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "run", "checkpoint");
 }
 

@@ -1,4 +1,4 @@
-/* all_ops.h - the ops of all rooms, for tests that walk them or find one by its name. */
+/* all_ops.h - the ops of all folders, for tests that walk them or find one by its name. */
 #ifndef RWS_TESTS_ALL_OPS_H
 #define RWS_TESTS_ALL_OPS_H
 
@@ -6,9 +6,9 @@
 
 #include "tensor/op.h"
 
-#define MOST_OPS 200
+#define MAX_OPS 200
 
-extern const rws_op *ops[MOST_OPS];
+extern const rws_op *ops[MAX_OPS];
 extern int           n_ops;
 
 void          gather_ops(void);           /* once, before the others are used */

@@ -1,8 +1,8 @@
-/* test_ops.c - every op of every room against a plain twin in double: values, and gradients by central differences.
+/* test_ops.c - every op of every folder against a plain twin in double: values, and gradients by central differences.
  *
  * The twin computes one row. A trial makes random inputs of one shape, lets the op compute n rows of them through a
  * call like the engine's, and compares; with and without row indices, so that several rows may read (and give their
- * gradient to) one row of an input. An op that is in the table of its room but not in the table of twins fails.
+ * gradient to) one row of an input. An op that is in the table of its folder but not in the table of twins fails.
  */
 #include "all_ops.h"
 #include "twins.h"
@@ -511,7 +511,7 @@ static bool is_in(const rws_op *op, const rws_op *const *room)
 }
 
 /* Returns false where the op says that it has no second derivative for these inputs. The gradient of the tangent is compared
- * for the rooms tensor and nn: a rule of a distribution may take what forward saved as a constant. */
+ * for the folders tensor and nn: a rule of a distribution may take what forward saved as a constant. */
 static bool check_tangent(trial *t, die *d)
 {
     enum { SLOT = 4 };
@@ -673,10 +673,10 @@ static void ops_without_a_tangent_are_known(void **state)
                                             "softmax_dot",   "log_softmax_pick", "attention_softmax_tangent",
                                             "clip",          "attend",           "place",
                                             "cover"};
-    const rws_op *const *const rooms[] = {rws_tensor_ops, rws_nn_ops};
-    for (int r = 0; r < COUNT(rooms); r++)
-        for (int i = 0; rooms[r][i]; i++) {
-            const rws_op *op = rooms[r][i];
+    const rws_op *const *const tables[] = {rws_tensor_ops, rws_nn_ops};
+    for (int r = 0; r < COUNT(tables); r++)
+        for (int i = 0; tables[r][i]; i++) {
+            const rws_op *op = tables[r][i];
             bool          listed = false;
             for (int k = 0; k < COUNT(without); k++) listed |= strcmp(op->name, without[k]) == 0;
             if (!op->constant && listed == (op->tangent != NULL))
@@ -687,7 +687,7 @@ static void ops_without_a_tangent_are_known(void **state)
 static void every_twin_has_an_op(void **state)
 {
     (void)state;
-    assert_true(n_ops < MOST_OPS);
+    assert_true(n_ops < MAX_OPS);
     for (int n = 0; n < n_ops; n++)
         for (int i = 0; i < n; i++) assert_string_not_equal(ops[i]->name, ops[n]->name);
     int n_twins = 0;
@@ -698,7 +698,7 @@ static void every_twin_has_an_op(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[MOST_OPS + 4] = {
+    struct CMUnitTest tests[MAX_OPS + 4] = {
         cmocka_unit_test(every_twin_has_an_op),
         cmocka_unit_test(tangents_equal_differences),
         cmocka_unit_test(ops_without_a_tangent_are_known),

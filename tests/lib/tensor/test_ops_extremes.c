@@ -249,7 +249,7 @@ static void functions_at_the_ends(void **state)
     }
 }
 
-/* A NaN must reach a log-density, where the pass ends with a sentence: no function makes a number of it. */
+/* A NaN must reach a log-density, where the pass ends with a message: no function makes a number of it. */
 static void functions_keep_nan(void **state)
 {
     (void)state;
@@ -582,7 +582,7 @@ static void one_matrix_for_all_rows(void **state)
     rws__arena_free(&arena);
 }
 
-/* A matrix that has no factor is refused with a sentence, also where it holds a NaN, and does not disturb other rows. */
+/* A matrix that has no factor is refused with a message, also where it holds a NaN, and does not disturb other rows. */
 static void matrices_without_a_factor(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* twins.h - a plain twin in double for every op of every room, and the shapes to try it with.
+/* twins.h - a plain twin in double for every op of every folder, and the shapes to try it with.
  *
  * A twin computes one row, straight from the definition.
  */

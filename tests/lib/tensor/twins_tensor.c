@@ -1,4 +1,4 @@
-/* twins_tensor.c - the twins of the ops of the room tensor, but for matrices, and the shapes to try them with. */
+/* twins_tensor.c - the twins of the ops of the folder tensor, but for matrices, and the shapes to try them with. */
 #include "twins.h"
 
 /* The sum of 1 / (k + x)^2 over k = 0, 1, … */

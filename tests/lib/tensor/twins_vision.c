@@ -1,4 +1,4 @@
-/* twins_vision.c - the twins of the ops of the room vision, and the shapes to try them with. */
+/* twins_vision.c - the twins of the ops of the folder vision, and the shapes to try them with. */
 #include "twins.h"
 
 /* One point of a picture of rows x cols, bilinear: missing neighbours count as zero. */

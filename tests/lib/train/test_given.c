@@ -557,7 +557,7 @@ static void bad_files_are_refused(void **state)
 {
     (void)state;
     const struct {
-        const char *text, *sentence;
+        const char *text, *message;
     } cases[] = {
         {"", "gives no choices"},
         {"datum,site,visit,value\n", "gives no choices"},
@@ -574,7 +574,7 @@ static void bad_files_are_refused(void **state)
     for (int i = 0; i < COUNT(cases); i++) {
         rws_error err = {""};
         assert_null(with_file("ww", cases[i].text, &err));
-        if (!strstr(err.text, cases[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].sentence);
+        if (!strstr(err.text, cases[i].message)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].message);
     }
     const char *methods[] = {"em", "concrete"};
     for (int i = 0; i < 2; i++) {
@@ -584,12 +584,12 @@ static void bad_files_are_refused(void **state)
     }
 }
 
-/* What is wrong only when it is used stops the iteration, with a sentence; what is never used can be found out. */
+/* What is wrong only when it is used stops the iteration, with a message; what is never used can be found out. */
 static void wrong_choices_stop_the_iteration(void **state)
 {
     (void)state;
     const struct {
-        const char *text, *sentence;
+        const char *text, *message;
     } cases[] = {
         {"2,z1,0,3\n", "The value given for site \"z1\" of datum 2 is 3, which is not a choice of 0 to 2."},
         {"1,z2,0,0 1\n", "Site \"z2\" of datum 1 has 1 number, but 2 are given."},
@@ -602,7 +602,7 @@ static void wrong_choices_stop_the_iteration(void **state)
         rws_trainer *t = with_file("ww", cases[i].text, &err);
         if (!t) fail_msg("%s", err.text);
         assert_int_equal(rws_trainer_step(t, &err), RWS_BAD_INPUT);
-        if (!strstr(err.text, cases[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].sentence);
+        if (!strstr(err.text, cases[i].message)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].message);
         rws_trainer_free(t);
     }
     rws_error    err = {""};
@@ -675,10 +675,10 @@ static void wrong_declarations_are_refused(void **state)
 {
     (void)state;
     const char *names[] = {"nothing", "x", "gradient", "site x", "known z1"};
-    const char *sentences[] = {"There is no label \"nothing\" to be the value of site \"z2\".",
-                               "\"x\" is a field; only a label can be the value of site \"z2\".",
-                               "rws_setup_gradient takes", "Choices are given for site \"x\", which is data.",
-                               "Labels \"known z2\" and \"known z1\" are both the value of site \"z2\""};
+    const char *messages[] = {"There is no label \"nothing\" to be the value of site \"z2\".",
+                              "\"x\" is a field; only a label can be the value of site \"z2\".",
+                              "rws_setup_gradient takes", "Choices are given for site \"x\", which is data.",
+                              "Labels \"known z2\" and \"known z1\" are both the value of site \"z2\""};
     for (int i = 0; i < COUNT(names); i++) {
         rws_model    wrong = chained;
         rws_trainer *t = NULL;
@@ -686,7 +686,7 @@ static void wrong_declarations_are_refused(void **state)
         undeclared = names[i];
         wrong.setup = wrong_setup;
         assert_int_equal(rws_trainer_new(&(rws_config){.model = "chained"}, &wrong, &t, &err), RWS_BAD_INPUT);
-        if (!strstr(err.text, sentences[i])) fail_msg("\"%s\"", err.text);
+        if (!strstr(err.text, messages[i])) fail_msg("\"%s\"", err.text);
     }
 }
 

@@ -3,7 +3,7 @@
 #include "files.h"
 
 #include "train/ranks.h"
-#include "train/tree.h"
+#include "train/forest.h"
 #include "rws_train.h"
 
 #include <math.h>

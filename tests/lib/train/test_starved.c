@@ -1,4 +1,4 @@
-/* test_starved.c - without memory, everything that reads and writes files returns RWS_NO_MEMORY with a sentence and
+/* test_starved.c - without memory, everything that reads and writes files returns RWS_NO_MEMORY with a message and
  * frees what it had: each action is repeated with its first, second, third … allocation failing, until it succeeds.
  *
  * Requests of SQLite, jansson and zlib fail too. Under a sanitizer, which needs the place of malloc for itself, only those
@@ -94,7 +94,7 @@ static rws_status use_grammar(rws_error *err)
         if (status == RWS_OK) status = rws__parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n_words, &sum, err);
         if (status == RWS_OK) status = rws__parse_chart_expected_counts(sum, counts, err);
     }
-    if (status == RWS_OK) status = rws__tree_moments(g, log_p, nodes, &length, err);
+    if (status == RWS_OK) status = rws__parse_tree_moments(g, log_p, nodes, &length, err);
     if (status == RWS_OK) status = rws__sentences_draw(g, 50, &random, &text, &size, err);
     free(text);
     rws__parse_chart_free(sum);
@@ -256,7 +256,7 @@ static rws_status use_store(rws_error *err)
     if (status == RWS_OK) status = rws__store_add_metrics(path, "one", &entry, err);
     if (status == RWS_OK) status = rws__store_fail(path, "one", 10, "It broke.", err);
     if (status == RWS_OK) status = rws__store_forget(path, "one", 9, 1, err);
-    if (status == RWS_OK) status = rws__store_ask(path, "one", &progress, err);
+    if (status == RWS_OK) status = rws__store_progress(path, "one", &progress, err);
     if (status == RWS_OK) status = rws__store_add(path, &run, &entry, 1, err);
     if (status == RWS_OK) status = rws_results_read((const char *const[]){folder}, 1, &results, err);
     if (status == RWS_OK) status = rws_results_keep(results, &condition, 1, err);

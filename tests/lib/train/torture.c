@@ -285,7 +285,7 @@ static bool judge(const account *good, long n, int signal)
         snprintf(what, sizeof what, "%s: status %d, \"%s\"", where, (int)shared->status, shared->error.text);
     } else if (shared->status != RWS_OK && !shared->error.text[0]) {
         describe(&shared->failed, where, sizeof where);
-        snprintf(what, sizeof what, "%s: status %d without a sentence", where, (int)shared->status);
+        snprintf(what, sizeof what, "%s: status %d without a message", where, (int)shared->status);
     } else return true;
     bad(n, what);
     return false;

@@ -1,7 +1,7 @@
-#include "rws/gallery.h"
+#include "rws/picture_grid.h"
 
 #include "base/error.h"
-#include "rws/report.h"
+#include "rws/output.h"
 #include "figure/images.h"
 #include "figure/trees.h"
 
@@ -26,12 +26,12 @@ static void draw_box(double *image, int side, const float *where)
     for (int y = edge[1]; y <= edge[3]; y++) image[y * side + edge[0]] = image[y * side + edge[2]] = 0.5;
 }
 
-static size_t size_of(const rws_gallery *g)
+static size_t size_of(const rws_picture_grid *g)
 {
     return (size_t)g->side * (size_t)g->side;
 }
 
-bool rws__gallery_add(rws_gallery *g, const rws_reported *reports, int n)
+bool rws__picture_grid_add(rws_picture_grid *g, const rws_reported *reports, int n)
 {
     const rws_answer    answer = {.reports = reports, .n_reports = n}, *a = &answer;
     const rws_reported *picture = rws_answer_value(a, "picture", 0), *seen = rws_answer_value(a, "seen", 0), *where;
@@ -51,7 +51,7 @@ bool rws__gallery_add(rws_gallery *g, const rws_reported *reports, int n)
     return true;
 }
 
-rws_status rws__gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)
+rws_status rws__picture_grid_draw(const rws_picture_grid *g, const char *title, const char *path, rws_error *err)
 {
     RWS_CHECK(g->n > 0);
     const int    each = g->pairs ? 2 : 1; /* rows */
@@ -84,16 +84,16 @@ rws_status rws__gallery_draw(const rws_gallery *g, const char *title, const char
     return status;
 }
 
-void rws__gallery_release(rws_gallery *g)
+void rws__picture_grid_release(rws_picture_grid *g)
 {
     free(g->values);
-    *g = (rws_gallery){.pairs = g->pairs};
+    *g = (rws_picture_grid){.pairs = g->pairs};
 }
 
 /* ---- trees */
 
-rws_status rws__gallery_trees(const rws_answer *a, int n, const char *const *captions, const char *title,
-                              const char *path, rws_error *err)
+rws_status rws__answer_trees_draw(const rws_answer *a, int n, const char *const *captions, const char *title,
+                                  const char *path, rws_error *err)
 {
     rws_drawn_tree *items = calloc((size_t)n + 1, sizeof *items);
     if (!items) return rws_no_memory(err, "trees");

@@ -1,4 +1,4 @@
-#include "rws/report.h"
+#include "rws/output.h"
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws__report_tame(char *text)
+void rws__output_tame(char *text)
 {
     for (unsigned char *at = (unsigned char *)text; *at; at++) {
         const bool c1 = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F, which terminals obey too */
@@ -26,7 +26,7 @@ static void note(const char *format, va_list args)
     char message[2048], text[2048];
     vsnprintf(message, sizeof message, format, args);
     rws__options_spell(message, text, sizeof text);
-    rws__report_tame(text);
+    rws__output_tame(text);
     fprintf(stderr, "rws: %s\n", text);
 }
 
@@ -71,37 +71,37 @@ void rws__without_memory(const char *what)
     exit(1);
 }
 
-json_t *rws__report_real(double value)
+json_t *rws__json_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-json_t *rws__report_string(const char *text)
+json_t *rws__json_string(const char *text)
 {
     json_t *value = text && rws__utf8_is(text) ? json_string(text) : json_null();
     rws__need_memory(value != NULL, "a JSON object");
     return value;
 }
 
-void rws__report_known(json_t *object, const char *key, double value)
+void rws__json_set_known(json_t *object, const char *key, double value)
 {
-    if (!isnan(value)) json_object_set_new(object, key, rws__report_real(value));
+    if (!isnan(value)) json_object_set_new(object, key, rws__json_real(value));
 }
 
-json_t *rws__report_value(const char *text)
+json_t *rws__json_value(const char *text)
 {
     char        *end;
     const double value = strtod(text, &end);
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
-    if (end == text || *end || !isfinite(value)) return rws__report_string(text);
+    if (end == text || *end || !isfinite(value)) return rws__json_string(text);
     if (value == floor(value) && fabs(value) < 1e15) return json_integer((json_int_t)value);
     if (text[strspn(text, "-0123456789")]) return json_real(value);
     errno = 0;
     const long long whole = strtoll(text, NULL, 10);
-    return errno ? rws__report_string(text) : json_integer(whole);
+    return errno ? rws__json_string(text) : json_integer(whole);
 }
 
-const char *rws__report_number(double value, char out[static 32])
+const char *rws__output_number(double value, char out[static 32])
 {
     if (isnan(value)) return strcpy(out, "-");
     snprintf(out, 32, "%.6g", value);
@@ -118,12 +118,12 @@ static void *allocate(size_t size)
     return block;
 }
 
-void rws__report_prepare(void)
+void rws__json_prepare(void)
 {
     json_set_alloc_funcs(allocate, free);
 }
 
-void rws__report_dump(json_t *object, FILE *file, int digits)
+void rws__json_dump(json_t *object, FILE *file, int digits)
 {
     rws__need_memory(object && !starved, "a JSON object");
     json_dumpf(object, file, JSON_COMPACT | JSON_REAL_PRECISION(digits));
@@ -131,15 +131,15 @@ void rws__report_dump(json_t *object, FILE *file, int digits)
     json_decref(object);
 }
 
-void rws__report_json(json_t *object)
+void rws__output_json(json_t *object)
 {
     /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
-    rws__report_dump(object, stdout, 15);
+    rws__json_dump(object, stdout, 15);
     putchar('\n');
     fflush(stdout);
 }
 
-void rws__report_buffer(rws_buffer *b)
+void rws__output_buffer(rws_buffer *b)
 {
     rws__need_memory(!b->starved, "a JSON object");
     puts(b->bytes);
@@ -154,23 +154,23 @@ static bool is_of_model(const rws_model *model, const char *metric)
     return m && m->name;
 }
 
-void rws__report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final)
+void rws__output_measures(const rws_model *model, const rws_measures *m, double seconds, bool final)
 {
     json_t *o = json_object();
     if (final) json_object_set_new(o, "final", json_true());
     json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
-    json_object_set_new(o, "seconds", rws__report_real(round(1e6 * seconds) / 1e6));
+    json_object_set_new(o, "seconds", rws__json_real(round(1e6 * seconds) / 1e6));
     for (int i = 0; i < m->n; i++) {
         const char *name = m->names[i];
-        if (is_of_model(model, name)) json_object_set_new(o, name, rws__report_real(m->value[i]));
-        else rws__report_known(o, name, m->value[i]);
+        if (is_of_model(model, name)) json_object_set_new(o, name, rws__json_real(m->value[i]));
+        else rws__json_set_known(o, name, m->value[i]);
     }
-    rws__report_known(o, "log_evidence_error", m->log_evidence_error);
-    if (m->impossible > 0) rws__report_known(o, "impossible", m->impossible);
-    rws__report_json(o);
+    rws__json_set_known(o, "log_evidence_error", m->log_evidence_error);
+    if (m->impossible > 0) rws__json_set_known(o, "impossible", m->impossible);
+    rws__output_json(o);
 }
 
-void rws__report_impossible(const rws_measures *m)
+void rws__output_impossible(const rws_measures *m)
 {
     if (m->impossible > 0)
         rws__note("After iteration %" PRIu64
@@ -186,7 +186,7 @@ static int column(const char *name)
     return n > 12 ? n : 12;
 }
 
-void rws__report_row(const rws_measures *m, double seconds, bool heading)
+void rws__output_row(const rws_measures *m, double seconds, bool heading)
 {
     if (heading) {
         printf("%10s  %10s", "iteration", "seconds");
@@ -195,12 +195,12 @@ void rws__report_row(const rws_measures *m, double seconds, bool heading)
     }
     char text[32];
     printf("%10" PRIu64 "  %10.3f", m->iteration, seconds);
-    for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), rws__report_number(m->value[i], text));
+    for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), rws__output_number(m->value[i], text));
     putchar('\n');
     fflush(stdout);
 }
 
-void rws__report_brief(const rws_measures *m, char *out, size_t size)
+void rws__output_brief(const rws_measures *m, char *out, size_t size)
 {
     size_t used = 0;
     int    n = 0;

@@ -1,9 +1,9 @@
-/* tree.c - walking and drawing trees.
+/* parse_tree.c - walking and drawing trees.
  *
  * Every walk keeps the symbols still to come on an explicit stack, the leftmost on top, so that deep trees do not
  * overflow the stack of the program.
  */
-#include "models/corpora/tree.h"
+#include "models/corpora/parse_tree.h"
 #include "base/error.h"
 
 #include <math.h>
@@ -93,8 +93,8 @@ static int draw_production(const rws_grammar *g, const double *log_p, int a, rws
     return i;
 }
 
-rws_cut rws__tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps, rws_random *random,
-                         rws_sequence *tree, rws_sequence *sentence)
+rws_cut rws__parse_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps, rws_random *random,
+                               rws_sequence *tree, rws_sequence *sentence)
 {
     stack   todo;
     rws_cut cut = RWS_TREE_WHOLE;
@@ -139,7 +139,7 @@ static size_t put(char *text, size_t capacity, size_t at, const char *piece)
     return at;
 }
 
-size_t rws__tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity)
+size_t rws__parse_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity)
 {
     enum { CLOSE = -1 }; /* as the depth of a place: the bracket that ends a node */
     stack  todo;
@@ -195,7 +195,8 @@ static bool solve(size_t N, double *m, double *x)
 /* With M[a][b] the expected number of children b of a node a, the expected numbers of nodes are the row of the start in
  * 1 + M + M^2 + … = (1 - M)^-1. The sum is finite exactly if elimination without exchanges meets only positive pivots
  * (1 - M is then a non-singular M-matrix: Berman and Plemmons, chapter 6). */
-rws_status rws__tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length, rws_error *err)
+rws_status rws__parse_tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length,
+                                   rws_error *err)
 {
     const size_t N = (size_t)g->n_nonterminals;
     double      *m = calloc(N * N, sizeof *m), *words = calloc(N, sizeof *words);

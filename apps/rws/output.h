@@ -1,4 +1,4 @@
-/* report.h - results on stdout: JSON objects, one per line, or a table with aligned columns.
+/* output.h - results on stdout: JSON objects, one per line, or a table with aligned columns.
  *
  * The only file that knows how numbers are written. A metric that is NaN is absent: a table has "-". An object has null
  * for a metric of the model's own, which the model cannot measure on these data, and no key for one of the library's
@@ -7,8 +7,8 @@
  *
  *     trainer -> measures -> [report] -> stdout
  */
-#ifndef RWS_RWS_REPORT_H
-#define RWS_RWS_REPORT_H
+#ifndef RWS_RWS_OUTPUT_H
+#define RWS_RWS_OUTPUT_H
 
 #include "rws_train.h"
 #include "base/buffer.h"
@@ -20,7 +20,7 @@ void rws__note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void rws__complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Puts a ? in the place of each control character, which a terminal would obey: names of runs may have any. */
-void rws__report_tame(char *text);
+void rws__output_tame(char *text);
 
 /* `word` as a shell takes it for one word, in quotes where it needs them. False: it does not fit into `size` bytes. */
 bool rws__shell_word(const char *word, char *out, size_t size);
@@ -35,46 +35,46 @@ static inline void rws__need_memory(bool there, const char *what)
 }
 
 /* A number as JSON has it: null if it is NaN or infinite. */
-json_t *rws__report_real(double value);
+json_t *rws__json_real(double value);
 
 /* A text as JSON has it: null if it is NULL, or not UTF-8, as paths may be. */
-json_t *rws__report_string(const char *text);
+json_t *rws__json_string(const char *text);
 
 /* Adds a number to an object, unless it is NaN: a number that is unknown has no key, so that null is an infinite one.
  * */
-void rws__report_known(json_t *object, const char *key, double value);
+void rws__json_set_known(json_t *object, const char *key, double value);
 
 /* A text of a configuration as JSON: a number if it reads like one, true, false or a string. A whole number that JSON's
  * integers here do not hold, such as a seed of 2^63 or more, is a string, so that no digit is lost. */
-json_t *rws__report_value(const char *text);
+json_t *rws__json_value(const char *text);
 
 /* A number as text: "-" if it is NaN, which says that there is no such number. */
-const char *rws__report_number(double value, char out[static 32]);
+const char *rws__output_number(double value, char out[static 32]);
 
 /* Lets the functions below notice values for which there was no memory; called before the first object is made. */
-void rws__report_prepare(void);
+void rws__json_prepare(void);
 
 /* Writes an object with so many digits, and frees it. Ends the program if a part of any object is missing. */
-void rws__report_dump(json_t *object, FILE *file, int digits);
+void rws__json_dump(json_t *object, FILE *file, int digits);
 
 /* Prints an object on a line of its own, at once, and frees it. */
-void rws__report_json(json_t *object);
+void rws__output_json(json_t *object);
 
 /* The same for the text of a buffer, which is released. */
-void rws__report_buffer(rws_buffer *b);
+void rws__output_buffer(rws_buffer *b);
 
 /* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
  * standard error of log_evidence where that is an estimate, and with the share of impossible test data if there are
  * any. */
-void rws__report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final);
+void rws__output_measures(const rws_model *model, const rws_measures *m, double seconds, bool final);
 
 /* The same as a row of a table, under a heading if `heading`. */
-void rws__report_row(const rws_measures *m, double seconds, bool heading);
+void rws__output_row(const rws_measures *m, double seconds, bool heading);
 
 /* Notes that no particle explains a part of the test data, if so. */
-void rws__report_impossible(const rws_measures *m);
+void rws__output_impossible(const rws_measures *m);
 
 /* The first two metrics in few characters: "p_error 0.0123  q_error 0.2". */
-void rws__report_brief(const rws_measures *m, char *out, size_t size);
+void rws__output_brief(const rws_measures *m, char *out, size_t size);
 
 #endif

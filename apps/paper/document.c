@@ -1,4 +1,4 @@
-/* report.c - an experiment's report as Markdown, and the numbers of its runs as CSV. */
+/* document.c - an experiment's report as Markdown, and the numbers of its runs as CSV. */
 #include "base/text.h"
 #include "paper/paper.h"
 #include "figure/bundle.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST = 10, MOST_METRICS = 64 };
+enum { LAST = 10, MAX_METRICS = 64 };
 
 static bool is_of(const rws_experiment *e, const rws_result *r)
 {
@@ -127,8 +127,8 @@ static void put_verdicts(FILE *out, const rws_checked *claims, int n)
     fputs(".\n\n", out);
 }
 
-char *rws__paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
-                        const char *plan)
+char *rws__paper_document(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
+                          const char *plan)
 {
     char    *table = n ? rws__paper_markdown(claims, n) : NULL;
     rws_text text;
@@ -191,7 +191,7 @@ static void put_settings(FILE *out, const rws_experiment *e, const rws_results *
 
 char *rws__paper_csv(const rws_experiment *e, const rws_results *r)
 {
-    const char *metrics[MOST_METRICS];
+    const char *metrics[MAX_METRICS];
     int         n_metrics = 0;
     rws_text    text;
     FILE       *out = rws__text_open(&text);
@@ -199,7 +199,7 @@ char *rws__paper_csv(const rws_experiment *e, const rws_results *r)
     for (int i = 0; i < r->n; i++)
         for (int h = 0; is_finished(e, &r->runs[i]) && h < r->runs[i].n_histories; h++) {
             const char *name = r->runs[i].histories[h].metric;
-            bool        known = n_metrics == MOST_METRICS;
+            bool        known = n_metrics == MAX_METRICS;
             for (int k = 0; k < n_metrics && !known; k++) known = strcmp(metrics[k], name) == 0;
             if (!known) metrics[n_metrics++] = name;
         }

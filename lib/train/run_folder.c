@@ -1,4 +1,4 @@
-/* keep.c - a trainer and the folder of its run, which rank 0 alone reads and writes. */
+/* run_folder.c - a trainer and the folder of its run, which rank 0 alone reads and writes. */
 #include "base/hash.h"
 #include "program/plugin.h"
 #include "store/checkpoint.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the fingerprint of the data, by which a run that goes on sees whether they are the same */
+/* ---- the fingerprint of the data, by which a run that continues sees whether they are the same */
 
 static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, uint64_t h)
 {
@@ -69,7 +69,7 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     return RWS_OK;
 }
 
-/* Writes to the folder what has changed: a run that goes on may have another number of iterations, other rates from
+/* Writes to the folder what has changed: a run that continues may have another number of iterations, other rates from
  * here on, and its shared object in another place. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
@@ -90,25 +90,25 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
                         c->lr, folder, stored->lr, (unsigned long long)t->program.iteration,
                         (unsigned long long)t->program.iteration);
     if (c->iterations != stored->iterations && t->program.iteration && t->program.method.anneals)
-        rws__folder_remark(t->folder,
-                           "The method anneals over all iterations: with another number of them, the run is no "
-                           "longer what it would have been with that number from the beginning.");
+        rws__folder_warn(t->folder,
+                         "The method anneals over all iterations: with another number of them, the run is no "
+                         "longer what it would have been with that number from the beginning.");
     rws_config now = *c;
     if (!t->program.library) now.model = NULL; /* a model at hand may stand for a shared object */
     return rws__folder_amend(t->folder, &now, err);
 }
 
-rws_status rws__trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
+rws_status rws__trainer_peek(rws_trainer *t, rws_folder *folder, rws_error *err)
 {
     const rws_run_state s = rws__trainer_state_of(t);
-    RWS_TRY(rws__folder_look(folder, &s, err));
+    RWS_TRY(rws__folder_peek(folder, &s, err));
     rws_trainer_changed(t);
     return RWS_OK;
 }
 
 const char *rws_trainer_warnings(const rws_trainer *t)
 {
-    return t && t->folder ? rws__folder_remarks(t->folder) : "";
+    return t && t->folder ? rws__folder_warnings(t->folder) : "";
 }
 
 /* ---- the configuration of a run, from rank 0 to the others */
@@ -174,7 +174,7 @@ static rws_status spread_stored(rws_comm *comm, stored *s, char **block, rws_err
     return RWS_OK;
 }
 
-/* ---- going on */
+/* ---- continuing */
 
 static rws_status open_locked(const char *path, stored *s, rws_folder **folder, rws_error *err)
 {

@@ -1,4 +1,4 @@
-#include "train/tree.h"
+#include "train/forest.h"
 
 #include "base/error.h"
 

@@ -1,4 +1,4 @@
-/* tree.h - derivation trees: how they are stored, drawn from a grammar, and how large they are expected to be.
+/* parse_tree.h - derivation trees: how they are stored, drawn from a grammar, and how large they are expected to be.
  *
  * A tree is stored as the list of its productions in pre-order, children left to right:
  *
@@ -37,17 +37,17 @@ typedef struct {
 typedef enum { RWS_TREE_WHOLE = 0, RWS_TREE_TOO_DEEP = 1, RWS_TREE_TOO_LARGE = 2, RWS_TREE_NO_MEMORY = 4 } rws_cut;
 
 /* Draws a tree and, unless `sentence` is NULL, its sentence; both lists are overwritten. */
-rws_cut rws__tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps, rws_random *random,
-                         rws_sequence *tree, rws_sequence *sentence);
+rws_cut rws__parse_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps, rws_random *random,
+                               rws_sequence *tree, rws_sequence *sentence);
 
 /* The tree as "(S (NP stars) (VP (V saw) (NP ears)))", an unexpanded non-terminal as its name. Writes like snprintf:
  * returns the length of the whole text, and writes at most capacity - 1 bytes of it; 0 without memory. */
-size_t rws__tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity);
+size_t rws__parse_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t capacity);
 
 /* The expected number of nodes of every non-terminal (n_nonterminals numbers) and the expected number of words, without
  * caps; all of them are infinite if the expected size of a tree is. Time n_nonterminals^3. RWS_NO_MEMORY is the only
  * failure. */
-rws_status rws__tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length, rws_error *err)
-    __attribute__((warn_unused_result));
+rws_status rws__parse_tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length,
+                                   rws_error *err) __attribute__((warn_unused_result));
 
 #endif

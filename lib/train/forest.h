@@ -1,4 +1,4 @@
-/* tree.h - sums over shards, in the order of one fixed binary tree over the shards' numbers.
+/* forest.h - sums over shards, in the order of one fixed binary tree over the shards' numbers.
  *
  *     0   1   2   3   4   5   6        shards
  *      \ /     \ /     \ /    |
@@ -13,8 +13,8 @@
  * range is the least number of whole subtrees that cover it. Subtrees that come from the left and from the right are
  * joined when they are brothers.
  */
-#ifndef RWS_TRAIN_TREE_H
-#define RWS_TRAIN_TREE_H
+#ifndef RWS_TRAIN_FOREST_H
+#define RWS_TRAIN_FOREST_H
 
 #include <stddef.h>
 
