@@ -100,7 +100,7 @@ const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t 
  * configuration, "run" or "state". Values of the state are finished, failed and unfinished; of the unfinished runs,
  * those that a process trains are also "training", and the others "stopped". RWS_BAD_INPUT if a condition has another
  * form, if no run of the list has its key, or if there is no such state; the list is then as it was. */
-rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err) RWS_MUST_CHECK;
+rws_status rws_results_filter(rws_results *r, const char *const *conditions, int n, rws_error *err) RWS_MUST_CHECK;
 
 /* The same for pointers to runs: those that meet all conditions move to the front, in their order, and *n_runs becomes
  * their number. */

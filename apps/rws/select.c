@@ -45,7 +45,7 @@ rws_status rws__select_read(const rws_select *s, rws_results **out, rws_error *e
 {
     const char *const here = ".";
     RWS_TRY(rws_results_read(s->n_paths ? s->paths : &here, s->n_paths ? s->n_paths : 1, out, err));
-    rws_status status = rws_results_keep(*out, s->conditions, s->n_conditions, err);
+    rws_status status = rws_results_filter(*out, s->conditions, s->n_conditions, err);
     if (status == RWS_OK && (*out)->n == 0)
         status = rws_fail(err, RWS_BAD_INPUT,
                           s->n_conditions ? "There is no run for which all of --where holds." : "There is no run yet.");

@@ -126,7 +126,7 @@ rws_status rws_results_choose(const rws_result **runs, int *n_runs, const char *
     return status;
 }
 
-rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err)
+rws_status rws_results_filter(rws_results *r, const char *const *conditions, int n, rws_error *err)
 {
     RWS_NEED(r, err);
     const rws_result **runs = calloc((size_t)r->n + 1, sizeof *runs);

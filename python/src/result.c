@@ -56,7 +56,7 @@ static PyObject *read_results(const char *const *path, Py_ssize_t n, const char 
     rws_error    err = {{0}};
     rwspy_begin();
     rws_status status = rws_results_read(path, (int)n, &found, &err);
-    if (status == RWS_OK && m) status = rws_results_keep(found, condition, (int)m, &err);
+    if (status == RWS_OK && m) status = rws_results_filter(found, condition, (int)m, &err);
     rwspy_end();
     if (status != RWS_OK) {
         rws_results_free(found);

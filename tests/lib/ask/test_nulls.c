@@ -174,9 +174,9 @@ static void results_refuse_null(void **unused)
     REFUSED(rws_results_read(NULL, 0, NULL, &err));
     RETURNS(rws_results_free(NULL));
     assert_true(rws_results_read(NULL, 0, &r, &err) == RWS_OK);
-    REFUSED(rws_results_keep(NULL, (const char *const[]){"run=x"}, 1, &err));
-    REFUSED(rws_results_keep(r, NULL, 1, &err));
-    REFUSED(rws_results_keep(r, (const char *const[]){NULL}, 1, &err));
+    REFUSED(rws_results_filter(NULL, (const char *const[]){"run=x"}, 1, &err));
+    REFUSED(rws_results_filter(r, NULL, 1, &err));
+    REFUSED(rws_results_filter(r, (const char *const[]){NULL}, 1, &err));
     rws_results_free(r);
     HOLDS(!rws_result_state(NULL) && !rws_result_get(NULL, "run") && !rws_result_get(&empty, NULL));
     HOLDS(!rws_result_has(NULL, "run", "x") && !rws_result_has(&empty, NULL, "x") &&

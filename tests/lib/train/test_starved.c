@@ -259,7 +259,7 @@ static rws_status use_store(rws_error *err)
     if (status == RWS_OK) status = rws__store_progress(path, "one", &progress, err);
     if (status == RWS_OK) status = rws__store_add(path, &run, &entry, 1, err);
     if (status == RWS_OK) status = rws_results_read((const char *const[]){folder}, 1, &results, err);
-    if (status == RWS_OK) status = rws_results_keep(results, &condition, 1, err);
+    if (status == RWS_OK) status = rws_results_filter(results, &condition, 1, err);
     if (status == RWS_OK) assert_int_equal(results->n, 1);
     rws_results_free(results);
     if (status == RWS_OK) status = rws__store_drop(path, "one", err);
