@@ -45,6 +45,7 @@ enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 /* Every family and every op of this room, NULL-terminated; the tests walk both. */
 extern const rws_family *const rws_families[];
 extern const rws_op *const     rws_dist_ops[];
+extern const rws_family        rws_delta_family, rws_uniform_family, rws_truncated_normal_family;
 
 /* A categorical choice in a smoothed pass: the logits of its smoothed bits, one less than there are categories; their
  * log-density; and the log of the point on the simplex that they make (smoothed.c). */

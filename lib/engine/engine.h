@@ -236,6 +236,8 @@ typedef struct {
         RWS_VISIT_DREAM, /* the model draws it, in a sleep pass */
     } what;
     bool    pathwise; /* gradients pass through the value */
+    bool    by_jump;  /* they would, but the program makes a jump of values of this site, so that they come by score */
+    bool    moves;    /* to be set by the visitor with by_jump: the value was drawn with parameters that learn */
     bool    scored;   /* this pass needs the log-density of the current side */
     rws_var value;
 } rws_visit;
