@@ -80,6 +80,19 @@ int rws__family_length(rws_path *path, const rws_family *f, const rws_var *p);
  * a pass with wrong_delta, as the authors' code does it. *log_mixture becomes the log-density that its weight counts. */
 rws_var rws__draw_defended(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture);
 
+/* What the values of a family are, with these parameters (support.c). n_choices: rws_family.choices, or 0. */
+rws_values rws__family_values(rws_path *path, const rws_family *f, const rws_var *p, int n_choices);
+
+/* The lowest or the highest of these values. */
+rws_var rws__values_bound(rws_path *path, const rws_values *v, bool high);
+
+/* The support of a value that is of one or of the other. */
+rws_support rws__support_of_both(rws_support a, rws_support b);
+
+/* For a visit whose value was drawn by another family: stops the pass with a message, now or when values are known, unless
+ * the guide reaches what the model reaches, and no more. */
+void rws__support_check(rws_path *path, const rws_visit *v);
+
 /* The ops that several distributions use. */
 extern const rws_op rws_op_defend, rws_op_gumbel_draw;
 

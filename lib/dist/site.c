@@ -32,6 +32,9 @@ void rws__family_check(rws_path *path, const rws_family *f, const char *function
     if (f->n_params < 0 || f->n_params > RWS_FAMILY_PARAMS)
         rws__path_mistake(path, "the family \"%s\" has %d parameters; a family has 0 to %d.", f->name, f->n_params,
                           RWS_FAMILY_PARAMS);
+    if ((int)f->support < 0 || f->support > RWS_SUPPORT_CERTAIN)
+        rws__path_mistake(path, "the support of the family \"%s\" is %d, which is no rws_support.", f->name,
+                          (int)f->support);
 }
 
 /* Copies the parameters and prepares them. */
@@ -149,6 +152,7 @@ static void make_value(rws_path *path, const rws_family *f, const rws_var *p, rw
 {
     const rws_proposal *proposal = rws__path_proposal(path);
     if (v->what == RWS_VISIT_FOUND) expect_length(path, v);
+    if (v->what == RWS_VISIT_FOUND && v->other) rws__support_check(path, v);
     else if (v->what == RWS_VISIT_GIVEN && proposal->how > RWS_DEFENSIVE)
         rws_give_up(path, "Choices can be given only where they would be drawn plainly.");
     if (v->what == RWS_VISIT_GUIDE) expect_only_site(path, f, v->site);
@@ -168,7 +172,7 @@ rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, co
     rws_visit v = {.site = site, .family = f->name, .reparameterised = f->reparameterised};
     v.dim = rws__family_length(path, f, p);
     v.n_choices = f->choices ? f->choices(path, f, p) : 0;
-    v.n_values = f->support == RWS_SUPPORT_BITS ? 2 : v.n_choices;
+    v.values = rws__family_values(path, f, p, v.n_choices);
     v.size = f->size ? f->size(path, f, p) : f->choices ? v.n_choices : v.dim;
     rws__visit_begin(path, &v);
     make_value(path, f, p, &v, &log_drawn);
