@@ -186,14 +186,19 @@ typedef struct {
 
 /* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under reinforce, rloo,
  * nvil and vimco: through the value, or by the score of its density as for a choice. The score has more variance but
- * needs no derivative of what is computed from the value: for a density with jumps, or a program that branches on the
+ * needs no derivative of what is computed from the value: for a density with jumps, or a program that jumps at the
  * value, only the score is right. Where the bounds of a uniform are learned, only the gradient through the value is
- * right. The methods concrete and dvae reparameterise everything and refuse RWS_SCORE. */
+ * right. The methods concrete and dvae reparameterise everything and refuse RWS_SCORE.
+ *
+ * A program jumps where it branches on what is made of the value (rws_branch), looks at it (rws_look) or compares it
+ * (rws_greater, rws_argmax). Without a choice for the site, its values then come by score, in each pass in which some
+ * particle does so. With the choice RWS_REPARAMETERISED, a branch or a look stops the pass, and a comparison is taken for a
+ * part of a smooth function. */
 typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
 
 /* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score` or `=reparameterised` has
- * precedence. Without either, values of continuous families are reparameterised. A discrete choice always has its
- * score: RWS_REPARAMETERISED for it stops the first pass that visits the site. */
+ * precedence. Without either, values of continuous families are reparameterised, unless the program jumps at them. A
+ * discrete choice always has its score: RWS_REPARAMETERISED for it stops the first pass that visits the site. */
 void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how);
 
 /* The group of a parameter: the part of a run that it belongs to. Models declare parameters of the first two. */

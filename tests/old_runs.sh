@@ -13,6 +13,7 @@ shift
 wanted=" $* "
 mkdir -p "$old" && old=$(realpath "$old")
 rws=$build/rws
+ninja -C "$build" rws examples/burglary.so >&2 || exit 1
 . "$root/tests/tap.sh"
 
 versions='0.1.0-early 7fc42cb

@@ -118,14 +118,37 @@ static rws_var draw_every(rws_path *path, const char *site, const rws_family *f,
     return rws__draw_every(path, n_choices);
 }
 
-static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, const rws_visit *v)
+static bool is_learned(rws_path *path, rws_var v)
 {
-    const bool stop = !v->pathwise;
+    return v.id && rws__var_stop(path, v).id != v.id;
+}
+
+/* Neither gradient is right where the program jumps at a value whose support moves: the score does not see the support. */
+static void expect_support(rws_path *path, const rws_family *f, const rws_var *p, const rws_visit *v)
+{
+    const bool moves = is_learned(path, v->values.low) || is_learned(path, v->values.high) ||
+                       (f->support == RWS_SUPPORT_CERTAIN && is_learned(path, p[0]));
+    if (moves)
+        rws_give_up(
+            path,
+            "The guide draws a %s at site \"%s\" whose range is learned, and a program branches on it or compares "
+            "it; this method has no gradient for that. Use ww, or draw from a range that stays and compute the "
+            "value from the draw.",
+            f->name, v->site);
+}
+
+/* Under by_jump the draw is the one that would be reparameterised, up to its gradient. */
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, rws_visit *v)
+{
     if (!f->draw) refuse_to_draw(path, f, v->site);
-    const rws_var value = f->draw(path, f, p, stop);
+    const rws_var value = f->draw(path, f, p, !v->pathwise);
     if (rws__path_proposal(path)->how >= RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
     checked_value(path, f, value, v->dim);
-    return stop ? rws__var_stop(path, value) : value;
+    if (v->pathwise && !v->by_jump) return value;
+    const rws_var stopped = rws__var_stop(path, value);
+    v->moves = v->by_jump && stopped.id != value.id;
+    if (v->moves) expect_support(path, f, p, v);
+    return stopped;
 }
 
 /* dww_ref_bug is what the authors' code does with one choice; there is no such code for several choices at once. */

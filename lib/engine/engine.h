@@ -246,9 +246,11 @@ typedef struct {
         RWS_VISIT_GUIDE, /* the guide draws it */
         RWS_VISIT_DREAM, /* the model draws it, in a sleep pass */
     } what;
-    bool        pathwise; /* gradients pass through the value */
-    bool        scored;   /* this pass needs the log-density of the current side */
-    rws_var     value;
+    bool    pathwise; /* gradients pass through the value */
+    bool    by_jump;  /* they would, but the program makes a jump of values of this site, so that they come by score */
+    bool    moves;    /* to be set by the visitor with by_jump: the value was drawn with parameters that learn */
+    bool    scored;   /* this pass needs the log-density of the current side */
+    rws_var value;
     const char *other; /* the family of the side that drew a value that is found, if it is another one; else NULL */
     rws_values  other_values; /* and what its values may be */
 } rws_visit;

@@ -156,7 +156,8 @@ typedef struct {
     const char *name;
     uint64_t    hash;
     int         field; /* the field of the data that it observes; -1: it is latent */
-    int8_t      how;   /* rws_gradient of its values; -1: reparameterised where the family can */
+    int8_t how; /* rws_gradient of its values; -1: reparameterised where the family can and no jump is made of them */
+    bool   scored, jumps; /* its values come by score in this pass; a jump was made of them in this pass: jump.c */
 } site;
 
 #define MAX_SITES (1u << 24) /* what fits a term */
@@ -172,24 +173,29 @@ typedef struct {
 
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
+/* Bits of node.depends behind those of the groups. DRAWN: it is made of a reparameterised draw, perhaps by operations
+ * without a gradient. IS_DRAW: it is one. The others: the draws that it is made of have been found, for a branch or look, and for a
+ * comparison. */
+enum { DRAWN = 0x80, IS_DRAW = 0x40, FOUND_FOR_BRANCH = 0x20, FOUND_FOR_OP = 0x10 };
+
 typedef struct {
     const rws_op *op;       /* NULL: a leaf node (data, noise, a drawn index, a constant, a parameter) */
     uint64_t      call_key; /* nodes with equal keys may share a call */
     uint32_t      in[RWS_OP_INPUTS];
-    uint8_t       n_in, state, depends; /* depends: bit per parameter group that the value depends on */
-    uint8_t       side;                 /* the program that recorded it, for sentences: rws_side */
-    uint32_t      level, wave, call;
-    uint32_t      needs;  /* its dependence; 0: it has a row for each row of its level */
-    uint32_t      all;    /* the level of all its rows: `level`, or a projection beside it */
-    uint32_t      rows;   /* the level whose rows `value` has: `all`, or a narrowed level beside that */
-    uint32_t      origin; /* the node that this is a part of; itself for the first part */
-    uint32_t      more;   /* the next part; 0: none */
-    uint32_t      asker;  /* while rows are asked for: a level that reads them, or MIXED | place in mixtures; or NONE */
-    uint32_t      first_live; /* place of its first live row among the live rows of the call */
-    int           dim;
-    uint32_t      tangent;
-    uint16_t      site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
-    float        *value, *saved;
+    uint8_t  n_in, state, depends; /* depends: bit per parameter group that its gradient reaches, and bits of jump.c */
+    uint8_t  side;                 /* the program that recorded it, for sentences: rws_side */
+    uint32_t level, wave, call;
+    uint32_t needs;      /* its dependence; 0: it has a row for each row of its level */
+    uint32_t all;        /* the level of all its rows: `level`, or a projection beside it */
+    uint32_t rows;       /* the level whose rows `value` has: `all`, or a narrowed level beside that */
+    uint32_t origin;     /* the node that this is a part of; itself for the first part */
+    uint32_t more;       /* the next part; 0: none */
+    uint32_t asker;      /* while rows are asked for: a level that reads them, or MIXED | place in mixtures; or NONE */
+    uint32_t first_live; /* place of its first live row among the live rows of the call */
+    int      dim;
+    uint32_t tangent;
+    uint16_t site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
+    float   *value, *saved;
     const rws_param *param; /* the parameter that a leaf node is; else NULL */
     rws_op_args      args;
 } node;
@@ -310,6 +316,7 @@ struct rws_engine {
     jmp_buf    leave;   /* where a failure outside of all paths goes: see rws__engine_fail */
     bool       entered; /* `leave` is set */
     uint32_t   stamp;   /* of the path that began last */
+    bool       again; /* the pass has failed because gradients of sites must come otherwise, and begins anew: jump.c */
     rws_arena  arena;
     rws_status status;
     rws_error  error;
@@ -513,6 +520,12 @@ bool rws__given_missing(const rws_engine *e, const rws_path *path, uint32_t datu
 
 /* choices.c: sets the value of a visit and returns true if one is given for the site. */
 bool rws__given_take(rws_path *path, rws_visit *v);
+
+/* jump.c: the program uses v, or records it, in a way that has no derivative. Returns unless the pass must begin anew. */
+typedef enum { JUMP_BRANCH, JUMP_LOOK, JUMP_OP } jump;
+void rws__path_jumps(rws_path *path, rws_var v, jump how);
+void rws__jumps_begin(rws_engine *e);
+void rws__jumps_end(rws_engine *e); /* all programs have ended */
 
 /* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
  * no part is empty. This path goes on as part 0; the others execute the call themselves. */

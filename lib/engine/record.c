@@ -237,7 +237,7 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
     n->op = op;
     n->args = args;
     n->n_in = (uint8_t)n_in;
-    n->depends = (uint8_t)(op->constant || args.stop ? 0 : depends & e->pass.groups);
+    n->depends = (uint8_t)(args.stop ? 0 : op->constant ? depends & DRAWN : depends & (e->pass.groups | DRAWN));
     n->call_key = h;
     if (needs) n->needs = rws__dependence_join(e, n, op->local ? at : ROOT);
     const uint32_t id = (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
@@ -264,6 +264,7 @@ rws_var rws__record(rws_path *path, const rws_op *op, rws_op_args args, const rw
     const uint32_t next = path->e->n_nodes,
                    id = rws__node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
     if (id == next) note_site(&path->e->nodes[id], path);
+    if (op->jumps) rws__path_jumps(path, path_var(path, id), JUMP_OP);
     return path_var(path, id);
 }
 
@@ -294,7 +295,7 @@ int rws__site_observes(const rws_path *path, const char *site)
 rws_var rws__var_stop(rws_path *path, rws_var v)
 {
     rws__path_expect(path, v, "a draw");
-    return path->e->nodes[v.id].depends ? rws_detach(path, v) : v;
+    return path->e->nodes[v.id].depends & path->e->pass.groups ? rws_detach(path, v) : v;
 }
 
 const rws_op *rws__var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)

@@ -285,6 +285,7 @@ int rws_branch(rws_path *path, rws_var v)
     if (path->depth > 1) rws__path_mistake(path, "a program may branch only in its own code, not inside a layer.");
     if (e->nodes[v.id].dim != 1)
         rws__path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
+    rws__path_jumps(path, v, JUMP_BRANCH);
     rws__path_need(path, &v, 1);
 
     const uint32_t from = path->level, n = e->levels[from].n_rows;
@@ -315,6 +316,7 @@ const float *rws_look(rws_path *path, rws_var v)
     rws__path_expect(path, v, "rws_look");
     if (path->depth > 1)
         rws__path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
+    rws__path_jumps(path, v, JUMP_LOOK);
     rws__path_need(path, &v, 1);
 
     const uint32_t from = path->level, n = e->levels[from].n_rows;
@@ -508,9 +510,9 @@ static void begin(rws_engine *e, const rws_pass *pass)
     rws__level_new(e, NONE, 1);
     rws__node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */
     rws__given_begin(e);
+    rws__jumps_begin(e);
     if (pass->scalar) begin_apart(e);
     else begin_together(e);
-    e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
 }
 
 static void forward(rws_engine *e, const rws_pass *pass)
@@ -518,6 +520,7 @@ static void forward(rws_engine *e, const rws_pass *pass)
     const uint64_t flops = rws_gemm_flops;
     begin(e, pass);
     run_all(e);
+    if (e->status == RWS_OK) rws__jumps_end(e);
     if (e->status == RWS_OK) rws__given_end(e);
     if (e->status == RWS_OK) rws__scores_make(e);
     e->forward_flops = rws_gemm_flops - flops;
@@ -529,9 +532,13 @@ static void forward(rws_engine *e, const rws_pass *pass)
 
 rws_status rws__engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
 {
-    e->status = RWS_OK;
-    e->running = NULL;
-    RWS_ENTER(e, forward(e, pass));
-    if (e->host) rws__host_abandon(e);
+    do {
+        e->status = RWS_OK;
+        e->running = NULL;
+        e->again = false;
+        RWS_ENTER(e, forward(e, pass));
+        if (e->host) rws__host_abandon(e);
+    } while (e->again);
+    e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
     return rws__engine_status(e, err);
 }

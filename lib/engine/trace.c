@@ -95,7 +95,7 @@ static uint32_t site_number(rws_path *path, const char *name)
     if (!copy) rws__engine_no_memory(e);
     e->n_allocations++;
     const int field = field_number(e, name);
-    e->sites[e->n_sites] = (site){copy, hash, field, -1};
+    e->sites[e->n_sites] = (site){.name = copy, .hash = hash, .field = field, .how = -1};
     if (field >= 0) e->field_sites[field] = e->n_sites;
     for (int i = 0; i < e->n_gradients; i++)
         if (strcmp(e->gradients[i].site, name) == 0) e->sites[e->n_sites].how = (int8_t)e->gradients[i].how;
@@ -125,6 +125,15 @@ static bool is_pathwise(rws_path *path, const rws_visit *v)
                        "Site \"%s\" is %s, which cannot be reparameterised; its gradient comes by score.",
                        path->e->sites[path->site].name, v->family);
     return v->reparameterised && path->e->pass.pathwise && how != RWS_SCORE;
+}
+
+/* A value that was drawn carries what it depends on to all that is made of it, and one that does not carry gradients hides
+ * what it was drawn from, whose gradient comes by the density of this value. */
+static void note_draw(rws_path *path, const rws_visit *v)
+{
+    node *n = &path->e->nodes[v->value.id];
+    if (v->moves || n->depends & path->e->pass.groups) n->depends |= DRAWN | IS_DRAW;
+    else n->depends &= (uint8_t)~DRAWN;
 }
 
 /* The entry of a site on a path, which grows its table as it visits sites. */
@@ -303,13 +312,15 @@ void rws__visit_begin(rws_path *path, rws_visit *v)
         if (v->n_choices) expect_choice(path, v->site, v->value, v->n_choices);
     } else v->what = rws__given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
     v->pathwise = is_pathwise(path, v);
+    v->by_jump = v->pathwise && path->e->sites[path->site].scored;
     v->scored = !sleep || path->side == RWS_SIDE_GUIDE;
 }
 
 void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn)
 {
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
-    rws_term   kind = v->pathwise ? RWS_TERM_R : RWS_TERM_Q;
+    rws_term   kind = v->pathwise && !v->by_jump ? RWS_TERM_R : RWS_TERM_Q;
+    if (v->what == RWS_VISIT_GUIDE && path->e->pass.pathwise) note_draw(path, v);
     if (v->what != RWS_VISIT_FOUND) put(path, v);
     if (v->what == RWS_VISIT_GIVEN && !rws__site_is_field(path)) path->trace[path->n_trace - 1].given = true;
     if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;

@@ -81,6 +81,7 @@ typedef struct rws_op {
     bool        saves; /* forward saves n x in[0].dim numbers for backward */
     bool saves_exp;    /* the saved numbers are the exponentials of the output; or the output is a copy of input 0 */
     bool constant;     /* no gradient passes; backward is NULL */
+    bool jumps;        /* it is constant, and its output may jump as an input changes: engine/jump.c */
     bool local;        /* computed for the rows of the path only, even if its inputs have more rows */
     bool binary;       /* the output is zeros and ones */
     bool forgets;      /* backward does not read the output */

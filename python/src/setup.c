@@ -486,7 +486,7 @@ static PyMethodDef methods[] = {
      "gradient(site, how)\n\nHow the gradient reaches the parameters of a continuous value: \"reparameterised\", "
      "through "
      "the value,\n"
-     "or by its \"score\"."},
+     "or by its \"score\". Without a choice it comes by score where a program branches on the value."},
     {"text", setup_text, METH_O, "text(name)\n\nA setting of the model, as text."},
     {"path", setup_path, METH_O, "path(name)\n\nA setting that is the path of a file; it becomes absolute."},
     {"_field", setup_field, METH_VARARGS, NULL},

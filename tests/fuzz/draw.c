@@ -2,14 +2,6 @@
  * drawn. The first byte chooses what is drawn. */
 #include "bytes.h"
 #include "rws/draw.c" /* its functions are static */
-#include "rws/report.h"
-
-/* Hints for the shell are not what is looked at here, and come with all of the command line. */
-bool rws__shell_word(const char *word, char *out, size_t room)
-{
-    (void)word, (void)out, (void)room;
-    return false;
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

