@@ -298,6 +298,7 @@ typedef struct {
     double              guide;     /* share of the guide's particles */
     double              posterior; /* by importance weights; NaN if all particles are impossible */
     double exact; /* by the model's exact posterior; NaN if it is not known, as always where choices are given */
+    double error; /* Monte-Carlo standard error of `posterior`; NaN if that is, or for a single particle */
 } rws_answer;
 
 /* Particles that made the same choices. */
@@ -312,6 +313,15 @@ typedef struct {
     double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
 } rws_weighted;
 
+/* What the weights of particles say of an answer. They say nothing of what no particle has found. */
+typedef enum {
+    RWS_RELIABLE,   /* the errors that are stated hold */
+    RWS_DOUBTFUL,   /* too few particles count, or k_hat is above its limit */
+    RWS_UNRELIABLE, /* the answer is mostly chance, or none */
+} rws_trust;
+
+const char *rws_trust_name(rws_trust v); /* "reliable", "doubtful", "unreliable"; static */
+
 /* Answers, the most probable first: by weights, then by the exact posterior, then by the guide. */
 typedef struct {
     const rws_answer   *list;
@@ -322,7 +332,21 @@ typedef struct {
     double              ess;                /* effective number of particles, as a share of them; 0 if impossible */
     double              log_evidence;       /* log of the mean weight; -inf if all particles are impossible */
     double              exact_log_evidence; /* NaN if it is not known */
+    double              log_evidence_error; /* its Monte-Carlo standard error; NaN if impossible, or for one particle */
+    double              k_hat;              /* rws_pareto_k of the weights; NaN if it cannot be estimated */
+    double              k_limit;            /* rws_pareto_k_limit: weights with a larger k_hat are too uneven */
+    rws_trust           verdict;
+    const char         *advice; /* a sentence: why the verdict, and what to do */
 } rws_answers;
+
+/* The Pareto k of importance weights: the shape of the generalised Pareto distribution that fits the largest min(K / 5,
+ * 3 sqrt(K)) of K weights (Vehtari, Simpson, Gelman, Yao and Gabry, 2024). Weight i belongs to counts[i] equal particles;
+ * counts NULL: to one each. The variance of weights is infinite above 1/2, their mean above 1. NaN if fewer than five are
+ * larger than the rest, if a weight is NaN, a count is below 1 or there are more than RWS_MAX_PARTICLES, or without memory. */
+double rws_pareto_k(const double *log_weights, const int *counts, int n);
+
+/* min(1 - 1 / log10(n_particles), 0.7): the largest k with which so many particles give an answer that can be trusted. */
+double rws_pareto_k_limit(int n_particles);
 
 /* Asks. RWS_BAD_INPUT if the model cannot be asked in this way or does not understand the text, if the datum has a NaN,
  * or if a given choice does not fit its site, is given twice, or is at a site and visit that no particle visits. */
@@ -384,6 +408,7 @@ rws_status rws_answers_json(const rws_answers *a, const rws_answers_parts *parts
 
 typedef struct {
     double value, posterior, guide;
+    double error; /* Monte-Carlo standard error of `posterior` */
 } rws_marginal_value;
 
 /* The distribution of a choice by itself, under the posterior and under the guide: of a site, a visit and a number of
@@ -397,7 +422,9 @@ typedef struct {
     double                    posterior, guide; /* probability that the site is visited so often, and has this size */
     const rws_marginal_value *values;           /* ascending; NULL: mean and sd */
     int                       n_values;
-    const double *mean, *sd; /* dim of each, among the particles that visit the site; NaN if none is possible */
+    const double *mean, *sd;  /* dim of each, among the particles that visit the site; NaN if none is possible */
+    double        error;      /* Monte-Carlo standard error of `posterior` */
+    const double *mean_error; /* dim Monte-Carlo standard errors of `mean` */
 } rws_marginal;
 
 typedef struct {

@@ -192,17 +192,24 @@ static bool has_exact(const rws_answers *a)
     return false;
 }
 
+/* The evidence, and what the weights say of the answer. */
+static void print_evidence(const infer_options *o, const rws_answers *a)
+{
+    char one[32];
+    printf("  log p(x%s) %s", o->given.n ? ", given" : "", rws__report_number(a->log_evidence, one));
+    if (a->log_evidence_error > 0) printf(" +- %.2g", a->log_evidence_error);
+    if (!isnan(a->exact_log_evidence)) printf(", exactly %s", rws__report_number(a->exact_log_evidence, one));
+    printf("; %d particles, effective sample size %.0f", a->n_particles, a->ess * a->n_particles);
+    if (a->verdict == RWS_RELIABLE) puts(", reliable");
+    else printf("\n  %s: %s\n", rws_trust_name(a->verdict), a->advice);
+}
+
 static void report_text(const infer_options *o, const char *text, const rws_answers *a)
 {
     char       one[32], two[32], three[32];
     const bool exactly = has_exact(a), silent = !has_reports(a);
     printf("%s%s\n", o->n_done ? "\n" : "", text);
-    if (o->given.n) printf("  log p(x, given) %s", rws__report_number(a->log_evidence, one));
-    else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws__report_number(a->log_evidence, one));
-    else
-        printf("  log p(x) %s, exactly %s", rws__report_number(a->log_evidence, one),
-               rws__report_number(a->exact_log_evidence, two));
-    printf("; %d particles, effective sample size %.0f\n", a->n_particles, a->ess * a->n_particles);
+    print_evidence(o, a);
     if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
         printf("  No particle explains this datum%s. The guide proposes%s:\n", o->given.n ? " with these choices" : "",
@@ -214,6 +221,7 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
     for (int i = 0; i < n && !silent; i++) {
         const rws_answer *at = &a->list[i];
         printf("\n  posterior %s", share(at->posterior, one));
+        if (at->error >= 0.0005) printf(" +- %s", share(at->error, one));
         if (exactly) printf("   exact %s", share(at->exact, two));
         printf("   guide %s\n", share(at->guide, three));
         if (!rws__asked_print(at->reports, at->n_reports, text, 4, o->brackets))

@@ -133,9 +133,13 @@ static const struct {
                 "fields: [{name: string, dim: number, label: boolean, item: number, most: number}]}"},
     {"Choice", "{site: string, visit: number, value: number|array|null}"},
     {"Answers",
-     "{particles: number, ess: number|null, log_evidence: number|null, exact_log_evidence?: number|null, "
-     "n_answers: number, "
-     "answers: [{posterior: number|null, exact?: number|null, guide: number, reports: object}], marginals?: [object], "
+     "{particles: number, ess: number|null, k_hat: number|null (the Pareto k of the weights), "
+     "k_limit: number|null (weights with a larger k_hat are too uneven), "
+     "verdict: string (reliable, doubtful or unreliable), advice: string (why, and what to do), "
+     "log_evidence: number|null, log_evidence_error: number|null (its standard error), "
+     "exact_log_evidence?: number|null, n_answers: number, "
+     "answers: [{posterior: number|null, error: number|null (its standard error), exact?: number|null, guide: number, "
+     "reports: object}], marginals?: [object], "
      "particles_listed?: [{weight: number|null, count: number, answer: number, log_p: number|null, "
      "log_q: number|null, choices: [Choice], log_given?: number|null "
      "(log q of the choices that were given, if any was; it is no part of log_q.)}]}"},

@@ -79,6 +79,7 @@ static void write_values(const rws_marginal *m, rws_buffer *b)
         rws__buffer_open(b, '{');
         rws__buffer_key_number(b, "value", m->values[i].value);
         rws__buffer_key_exact(b, "posterior", m->values[i].posterior);
+        rws__buffer_key_exact(b, "error", m->values[i].error);
         rws__buffer_key_exact(b, "guide", m->values[i].guide);
         rws__buffer_close(b, '}');
     }
@@ -99,10 +100,12 @@ static void write_marginal(const rws_marginal *m, rws_buffer *b)
     rws__buffer_key_text(b, m->report ? "report" : "site", m->name);
     rws__buffer_key_number(b, "visit", m->visit);
     rws__buffer_key_exact(b, "posterior", m->posterior);
+    rws__buffer_key_exact(b, "error", m->error);
     rws__buffer_key_exact(b, "guide", m->guide);
     if (m->values) write_values(m, b);
     else {
         write_moments("mean", m->mean, m->dim, b);
+        write_moments("mean_error", m->mean_error, m->dim, b);
         write_moments("sd", m->sd, m->dim, b);
     }
     rws__buffer_close(b, '}');
@@ -161,6 +164,7 @@ static void write_answer(const rws_answer *a, rws_buffer *b)
 {
     rws__buffer_open(b, '{');
     rws__buffer_key_exact(b, "posterior", a->posterior);
+    rws__buffer_key_exact(b, "error", a->error);
     write_known("exact", a->exact, b);
     rws__buffer_key_exact(b, "guide", a->guide);
     rws__buffer_key(b, "reports");
@@ -172,7 +176,12 @@ void rws__answers_write(const rws_answers *a, const rws_answers_parts *parts, rw
 {
     rws__buffer_key_number(out, "particles", a->n_particles);
     rws__buffer_key_exact(out, "ess", a->ess);
+    rws__buffer_key_exact(out, "k_hat", a->k_hat);
+    rws__buffer_key_exact(out, "k_limit", a->k_limit);
+    rws__buffer_key_text(out, "verdict", rws_trust_name(a->verdict));
+    rws__buffer_key_text(out, "advice", a->advice);
     rws__buffer_key_exact(out, "log_evidence", a->log_evidence);
+    rws__buffer_key_exact(out, "log_evidence_error", a->log_evidence_error);
     write_known("exact_log_evidence", a->exact_log_evidence, out);
     rws__buffer_key_number(out, "n_answers", a->n);
     rws__buffer_key(out, "answers");

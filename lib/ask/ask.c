@@ -132,8 +132,8 @@ const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int 
 /* ---- the table of equal reports */
 
 typedef struct candidate {
-    rws_answer        answer; /* until the table is closed, `guide` counts particles */
-    double            log_weight;
+    rws_answer        answer;                 /* until the table is closed, `guide` counts particles */
+    double            log_weight, log_square; /* logs of the sums of its particles' weights and of their squares */
     int               number;
     struct candidate *next; /* the candidate that was found before this one */
 } candidate;
@@ -158,6 +158,7 @@ typedef struct {
     candidate *last;
     weighted  *last_particle;
     double     log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
+    rws_tail   tail;
     bool       memory_short;
 } table;
 
@@ -191,8 +192,10 @@ static candidate *find(table *t, const rws_reported *list, int n)
     if (old) return *old;
     candidate *e = RWS_TRY_NEW(memory, candidate, 1);
     if (!e) return NULL;
-    *e = (candidate){
-        .answer = {keep_reports(memory, list, n), n, .exact = NAN}, .log_weight = -INFINITY, .next = t->last};
+    *e = (candidate){.answer = {keep_reports(memory, list, n), n, .exact = NAN},
+                     .log_weight = -INFINITY,
+                     .log_square = -INFINITY,
+                     .next = t->last};
     if (!e->answer.reports || !tsearch(e, &t->tree, compare_candidates)) return NULL;
     t->last = e;
     t->out->public.n++;
@@ -259,9 +262,10 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
         t->scratch.n = 0;
         const rws_status reported = rws__engine_reports(engine, i, add_report, &t->scratch);
         candidate *e = reported != RWS_OK || t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
-        if (!e) return rws_no_memory(err, "answers");
+        if (!e || !rws__tail_add(&t->tail, l, n, t->out->public.n_particles)) return rws_no_memory(err, "answers");
         e->answer.guide += n;
         e->log_weight = rws__log_add(e->log_weight, log_weight);
+        e->log_square = rws__log_add(e->log_square, 2 * l + log(n));
         t->log_weight = rws__log_add(t->log_weight, log_weight);
         t->log_square = rws__log_add(t->log_square, 2 * l + log(n));
         if (particles) RWS_TRY(add_particles(t, engine, i, e, log_weight, err));
@@ -319,28 +323,47 @@ const rws_weighted *rws__particles_sort(rws_arena *memory, const rws_weighted *p
     return sorted;
 }
 
+/* Standard errors of what is estimated by normalised weights w: the variance of a mean m of f is sum w^2 (f - m)^2, that of
+ * log evidence by the delta method (sum w^2 - 1/K) K / (K - 1). */
+static double error_of(const table *t, const candidate *e)
+{
+    const double p = e->answer.posterior, all = exp(t->log_square - 2 * t->log_weight),
+                 own = exp(e->log_square - 2 * t->log_weight);
+    return sqrt(own * (1 - p) * (1 - p) + fmax(all - own, 0) * p * p);
+}
+
+static void estimate(table *t)
+{
+    rws_answers *out = &t->out->public;
+    const double K = out->n_particles;
+    const bool   possible = t->log_weight > -INFINITY;
+    out->log_evidence = t->log_weight - log(K);
+    out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
+    out->log_evidence_error = possible && K > 1 ? sqrt(fmax(1 / out->ess - 1, 0) / (K - 1)) : NAN;
+    out->k_hat = rws__tail_pareto_k(&t->tail, out->n_particles);
+    for (candidate *e = t->last; e; e = e->next) {
+        rws_answer *a = &e->answer;
+        a->guide /= K;
+        a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
+        a->error = possible && K > 1 ? error_of(t, e) : NAN;
+        /* an exact posterior names every text that is possible */
+        if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
+    }
+}
+
 /* From the table to the lists of the public structure. */
 static rws_status close_table(table *t, rws_error *err)
 {
     rws_answers  *out = &t->out->public;
     rws_arena    *memory = &t->out->memory;
-    const double  K = out->n_particles;
     const bool    possible = t->log_weight > -INFINITY;
     candidate   **sorted = RWS_TRY_NEW(memory, candidate *, out->n + 1);
     rws_answer   *list = RWS_TRY_NEW(memory, rws_answer, out->n + 1);
     rws_weighted *particles = RWS_TRY_NEW(memory, rws_weighted, out->n_weighted + 1);
     int           n = 0;
     if (!sorted || !list || !particles || t->memory_short) return rws_no_memory(err, "answers");
-    out->log_evidence = t->log_weight - log(K);
-    out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
-    for (candidate *e = t->last; e; e = e->next) {
-        rws_answer *a = &e->answer;
-        a->guide /= K;
-        a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
-        /* an exact posterior names every text that is possible */
-        if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
-        sorted[n++] = e;
-    }
+    estimate(t);
+    for (candidate *e = t->last; e; e = e->next) sorted[n++] = e;
     qsort(sorted, (size_t)n, sizeof *sorted, by_probability);
     for (int i = 0; i < n; i++) {
         sorted[i]->number = i;
@@ -354,128 +377,7 @@ static rws_status close_table(table *t, rws_error *err)
     }
     out->list = list;
     out->particles = rws__particles_sort(memory, particles, out->n_weighted);
-    return out->particles ? RWS_OK : rws_no_memory(err, "answers");
-}
-
-/* ---- the datum of a question */
-
-bool rws__program_field(const rws_program *p, int i, rws_field *out)
-{
-    if (!out || i < 0 || i >= p->setup.n_fields) return false;
-    *out = p->setup.fields[i];
-    return true;
-}
-
-static rws_status check_fields(const rws_program *p, const rws_question *q, float *const *fields, rws_error *err)
-{
-    for (int f = 0; f < p->setup.n_fields; f++) {
-        const rws_field *field = &p->setup.fields[f];
-        if (!q->fields[f] && !field->label)
-            return rws_fail(err, RWS_BAD_INPUT, "The question has no value for the field \"%s\".", field->name);
-        if (q->fields[f]) memcpy(fields[f], q->fields[f], (size_t)field->dim * sizeof(float));
-    }
-    return RWS_OK;
-}
-
-static void copy_datum(const rws_program *p, float *const *data, int datum, float *const *fields)
-{
-    for (int f = 0; f < p->setup.n_fields; f++) {
-        const size_t dim = (size_t)p->setup.fields[f].dim;
-        memcpy(fields[f], data[f] + (size_t)datum * dim, dim * sizeof(float));
-    }
-}
-
-/* Makes a test datum with the numbers that evaluations see. Evaluations make all test data in one call of the model's
- * function, so that as many are made here. */
-static rws_status make_test(const rws_program *p, int datum, float *const *fields, rws_error *err)
-{
-    const int  n = datum < p->n_test ? p->n_test : datum + 1;
-    float     *data[p->setup.n_fields];
-    rws_status status = RWS_OK;
-    memset(data, 0, sizeof data);
-    for (int f = 0; f < p->setup.n_fields && status == RWS_OK; f++) {
-        data[f] = calloc((size_t)n * (size_t)p->setup.fields[f].dim, sizeof(float));
-        if (!data[f]) status = rws_no_memory(err, "the test data");
-    }
-    if (status == RWS_OK) status = rws__program_make_test(p, n, data, err);
-    if (status == RWS_OK) copy_datum(p, data, datum, fields);
-    for (int f = 0; f < p->setup.n_fields; f++) free(data[f]);
-    return status;
-}
-
-static rws_status find_test(const rws_program *p, float *const *test, int datum, float *const *fields, rws_error *err)
-{
-    if (datum < 0) return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
-    if (datum >= RWS_MAX_TEST)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; the last that can be asked about is %d.", datum,
-                        RWS_MAX_TEST - 1);
-    if (p->setup.n_test && datum >= p->setup.n_test)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; there are %d, counted from 0.", datum,
-                        p->setup.n_test);
-    if (!test || datum >= p->n_test) return make_test(p, datum, fields, err);
-    copy_datum(p, test, datum, fields);
-    return RWS_OK;
-}
-
-rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
-                              rws_error *err)
-{
-    const rws_model *m = p->model;
-    if (q->fields) return check_fields(p, q, fields, err);
-    if (q->text && !m->read)
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked by a text: it does not read what users type.",
-                        m->name);
-    if (q->text) return RWS_CALL_MODEL(m, read, err, p->state, q->text, fields);
-    if (q->picture && !m->see) return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", m->name);
-    if (q->picture) return RWS_CALL_MODEL(m, see, err, p->state, q->picture, fields);
-    return find_test(p, test, q->test, fields, err);
-}
-
-float **rws__question_room(const rws_program *p, rws_arena *memory)
-{
-    float **fields = RWS_TRY_NEW(memory, float *, p->setup.n_fields + 1);
-    for (int f = 0; f < p->setup.n_fields && fields; f++) {
-        const size_t bytes = (size_t)p->setup.fields[f].dim * sizeof(float);
-        fields[f] = rws__arena_try(memory, bytes);
-        if (!fields[f]) return NULL;
-        memset(fields[f], 0, bytes);
-    }
-    return fields;
-}
-
-/* ---- given choices */
-
-static rws_status check_given(const rws_question *q, rws_error *err)
-{
-    RWS_TRY(rws__choices_check(q->given, q->n_given, err));
-    for (int i = 0; i < q->n_given; i++) {
-        const rws_choice *c = &q->given[i];
-        for (int k = 0; k < i; k++)
-            if (q->given[k].visit == c->visit && strcmp(q->given[k].site, c->site) == 0)
-                return rws_fail(err, RWS_BAD_INPUT,
-                                "A value for site \"%s\" at visit %d (the first is 0) is given twice.",
-                                rws__quote_short(c->site).text, c->visit);
-    }
-    return RWS_OK;
-}
-
-/* RWS_BAD_INPUT if there is a given choice that no particle has visited. */
-static rws_status check_reached(const rws_program *p, const rws_question *q, const bool *reached, rws_error *err)
-{
-    for (int i = 0; i < q->n_given; i++) {
-        const rws_choice *c = &q->given[i];
-        if (reached[i]) continue;
-        for (int f = 0; f < p->setup.n_fields; f++)
-            if (strcmp(p->setup.fields[f].name, c->site) == 0)
-                return rws_fail(err, RWS_BAD_INPUT,
-                                "Site \"%s\" is data; it is not given as a choice, but as part of the datum.",
-                                rws__quote_short(c->site).text);
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "A value is given for site \"%s\" at visit %d (the first is 0), but no particle of the guide "
-                        "visits it.",
-                        rws__quote_short(c->site).text, c->visit);
-    }
-    return RWS_OK;
+    return out->particles ? rws__answers_judge(out, memory, err) : rws_no_memory(err, "answers");
 }
 
 /* ---- asking */
@@ -487,7 +389,7 @@ static rws_status ask(const rws_program *p, rws_engine *engine, float *const *te
     const int K = answers->out->public.n_particles;
     float   **fields = rws__question_room(p, &answers->out->memory);
     if (!fields) return rws_no_memory(err, "a datum");
-    RWS_TRY(check_given(q, err));
+    RWS_TRY(rws__question_check_given(q, err));
     bool *reached = RWS_TRY_NEW(&answers->out->memory, bool, q->n_given + 1);
     if (!reached) return rws_no_memory(err, "given choices");
     memset(reached, 0, (size_t)q->n_given * sizeof *reached);
@@ -505,7 +407,7 @@ static rws_status ask(const rws_program *p, rws_engine *engine, float *const *te
         RWS_TRY(add_rows(answers, engine, q->particles, err));
         for (int i = 0; i < q->n_given; i++) reached[i] |= rws__engine_given_reached(engine, i);
     }
-    RWS_TRY(check_reached(p, q, reached, err));
+    RWS_TRY(rws__question_check_reached(p, q, reached, err));
     if (!p->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
     return RWS_CALL_MODEL(p->model, posterior, err, p->state, (const float *const *)fields, tell_exact, answers,
                           &answers->out->public.exact_log_evidence);
@@ -538,6 +440,7 @@ rws_status rws__program_ask(const rws_program *p, rws_engine *engine, float *con
     rws__denormals_restore(denormals);
     tdestroy(answers.tree, forget_entry);
     tdestroy(answers.particles, forget_entry);
+    rws__tail_release(&answers.tail);
     free(answers.scratch.list);
     if (status == RWS_OK) *out = &a->public;
     else rws_answers_free(&a->public);

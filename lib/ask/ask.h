@@ -32,6 +32,33 @@ float **rws__question_room(const rws_program *p, rws_arena *memory);
 rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
                               rws_error *err);
 
+/* RWS_BAD_INPUT if a choice that is given is none, or is given twice. */
+rws_status rws__question_check_given(const rws_question *q, rws_error *err);
+
+/* RWS_BAD_INPUT if there is a given choice that no particle has visited. */
+rws_status rws__question_check_reached(const rws_program *p, const rws_question *q, const bool *reached,
+                                       rws_error *err);
+
+/* The largest log-weights of a question's particles, of which the Pareto k is estimated. A zeroed one is valid and empty. */
+typedef struct {
+    double log_weight, count; /* of each of `count` equal particles */
+} rws_tail_entry;
+
+typedef struct {
+    rws_tail_entry *list;
+    int             n, capacity;
+} rws_tail;
+
+/* Adds `count` particles; n_particles is the number of all that will be added. False without memory. */
+bool rws__tail_add(rws_tail *t, double log_weight, double count, int n_particles);
+void rws__tail_release(rws_tail *t);
+
+/* The Pareto k of n_particles, as rws_pareto_k has it. Sorts the tail. */
+double rws__tail_pareto_k(rws_tail *t, int n_particles);
+
+/* Sets k_limit, verdict and advice of answers, whose other members are known. RWS_NO_MEMORY. */
+rws_status rws__answers_judge(rws_answers *a, rws_arena *memory, rws_error *err);
+
 /* Copies of what a row of the engine's table has reported, and of its choices. NULL: no memory. */
 const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);
 const rws_choice   *rws__choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);

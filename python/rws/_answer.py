@@ -141,10 +141,11 @@ def _shape(value: Any) -> Optional[tuple[int, ...]]:
 
 
 class Answer:
-    """Equal reports of particles: `reports`, and their probability by `guide`, `posterior` (importance weights), `exact`."""
+    """Equal reports of particles: `reports`, and their probability by `guide`, `posterior` (importance weights), `exact`. `error` is
+    the Monte-Carlo standard error of `posterior`."""
 
-    def __init__(self, inner: tuple[Any, float, float, float]) -> None:
-        reports, self.guide, self.posterior, self.exact = inner
+    def __init__(self, inner: tuple[Any, float, float, float, float]) -> None:
+        reports, self.guide, self.posterior, self.exact, self.error = inner
         self.reports = _merged(reports)
 
     def __repr__(self) -> str:
@@ -166,13 +167,17 @@ class Particle:
 
 
 class Answers(list[Answer]):
-    """Answers about one datum, the most probable first; and the weighted particles that they come from."""
+    """Answers about one datum, the most probable first; and the weighted particles that they come from. `verdict` is what the weights
+    say: "reliable", "doubtful" or "unreliable"; `advice` says why, and what to do. `ess`, `k_hat` (the Pareto k of the weights, with
+    its limit `k_limit`) and `log_evidence_error` are what it rests on."""
 
     def __init__(self, inner: Mapping[str, Any]) -> None:
         super().__init__(Answer(a) for a in inner["answers"])
         self.particles = [Particle(p, self) for p in inner["particles"]]
         self.n_particles, self.ess = inner["n_particles"], inner["ess"]
         self.log_evidence, self.exact_log_evidence = inner["log_evidence"], inner["exact_log_evidence"]
+        self.log_evidence_error, self.k_hat, self.k_limit = inner["log_evidence_error"], inner["k_hat"], inner["k_limit"]
+        self.verdict, self.advice = inner["verdict"], inner["advice"]
         self._held = inner["held"]  # the answers of the library; in a copy, their text
 
     def _json(self) -> str:
@@ -189,8 +194,9 @@ class Answers(list[Answer]):
     @cached_property
     def marginals(self) -> list[dict[str, Any]]:
         """The distribution of each choice and of each reported number by itself: its "site" or "report", its "visit", how probable a
-        visit is by "posterior" and "guide", and "values", a list of {"value", "posterior", "guide"}, or the posterior's "mean" and
-        "sd" where a choice is no whole number or has more than 256 values."""
+        visit is by "posterior" and "guide", and "values", a list of {"value", "posterior", "error", "guide"}, or the posterior's
+        "mean", "mean_error" and "sd" where a choice is no whole number or has more than 256 values. "error" and "mean_error" are
+        Monte-Carlo standard errors."""
         self._expect_particles()
         return list(self.to_dict()["marginals"])
 
@@ -302,13 +308,16 @@ class Answers(list[Answer]):
         rows = "".join(f"<tr><td>{escape(', '.join(f'{k}: {v}' for k, v in a.reports.items()))}</td><td>{a.posterior:.4g}</td>"
                        f"<td>{a.guide:.4g}</td></tr>" for a in self[:10])
         return ("<table><tr><th>answer</th><th>posterior</th><th>guide</th></tr>" + rows + "</table>"
-                f"<p>log p(x) ≈ {self.log_evidence:.4g}, ess {self.ess:.3g}, {self.n_particles} particles</p>")
+                f"<p>log p(x) ≈ {self.log_evidence:.4g}, ess {self.ess:.3g}, {self.n_particles} particles</p>"
+                + ("" if self.verdict == "reliable" else f"<p>{self.verdict}: {escape(self.advice)}</p>"))
 
     def __repr__(self) -> str:
         lines = [repr(a) for a in self[:10]] + (["…"] if len(self) > 10 else [])
         if self and not any(a.reports for a in self):
             lines = ["The model reports nothing (Path.report); " + (
                 "marginal(site) and particles have its choices." if self.particles else "ask with listed=True for its choices.")]
+        if self.verdict != "reliable":
+            lines = [f"{self.verdict}: {self.advice}"] + lines
         return "\n".join([f"{len(self)} answer{'s' * (len(self) != 1)}, log_evidence={self.log_evidence:.4g}, ess={self.ess:.3g}"] + lines)
 
 

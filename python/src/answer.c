@@ -77,8 +77,9 @@ PyObject *rwspy_answers_object(rws_answers *a)
     PyObject *answers = PyList_New(a->n), *particles = PyList_New(a->n_weighted);
     for (int i = 0; answers && i < a->n; i++) {
         PyObject *reports = rwspy_reported(a->list[i].reports, a->list[i].n_reports);
-        PyObject *entry =
-            reports ? Py_BuildValue("(Nddd)", reports, a->list[i].guide, a->list[i].posterior, a->list[i].exact) : NULL;
+        PyObject *entry = reports ? Py_BuildValue("(Ndddd)", reports, a->list[i].guide, a->list[i].posterior,
+                                                  a->list[i].exact, a->list[i].error)
+                                  : NULL;
         if (entry) PyList_SET_ITEM(answers, i, entry);
         else Py_CLEAR(answers);
     }
@@ -92,9 +93,11 @@ PyObject *rwspy_answers_object(rws_answers *a)
         else Py_CLEAR(particles);
     }
     if (answers && particles)
-        return Py_BuildValue("{s:N,s:N,s:N,s:i,s:d,s:d,s:d}", "held", held, "answers", answers, "particles", particles,
-                             "n_particles", a->n_particles, "ess", a->ess, "log_evidence", a->log_evidence,
-                             "exact_log_evidence", a->exact_log_evidence);
+        return Py_BuildValue("{s:N,s:N,s:N,s:i,s:d,s:d,s:d,s:d,s:d,s:d,s:s,s:s}", "held", held, "answers", answers,
+                             "particles", particles, "n_particles", a->n_particles, "ess", a->ess, "log_evidence",
+                             a->log_evidence, "exact_log_evidence", a->exact_log_evidence, "log_evidence_error",
+                             a->log_evidence_error, "k_hat", a->k_hat, "k_limit", a->k_limit, "verdict",
+                             rws_trust_name(a->verdict), "advice", a->advice);
     Py_DECREF(held);
     Py_XDECREF(answers);
     Py_XDECREF(particles);

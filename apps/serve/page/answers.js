@@ -18,8 +18,10 @@ function evidence(answer) {
     "dl.evidence",
     item(
       "log p(x)",
-      answer.log_evidence === null ? "−∞" : number(answer.log_evidence, 5),
-      "estimated by the particles' weights",
+      answer.log_evidence === null
+        ? "−∞"
+        : number(answer.log_evidence, 5) + (answer.log_evidence_error ? ` ± ${number(answer.log_evidence_error, 2)}` : ""),
+      "estimated by the particles' weights, with its standard error",
     ),
     "exact_log_evidence" in answer
       ? item(
@@ -34,30 +36,23 @@ function evidence(answer) {
       number(Math.round(answer.ess * answer.particles)),
       "as many independent draws of the posterior they are worth",
     ),
+    answer.k_hat === null
+      ? null
+      : item("k̂", number(answer.k_hat, 2), `the tail of the weights; above ${number(answer.k_limit, 2)} it is too heavy`),
+    item("verdict", answer.verdict, answer.advice),
   );
 }
 
-// Few particles that count make an answer that is mostly chance.
+// An answer that its weights do not make reliable says so above everything else.
 function doubt(answer) {
-  const worth = answer.ess * answer.particles;
-  if (answer.log_evidence === null)
-    return h(
-      "p.banner",
-      "Every particle is impossible: the model cannot make this datum, or the guide does not find how. Ask with more particles.",
-    );
-  return worth < 30 && answer.particles > 1
-    ? h(
-        "p.banner",
-        `The answer rests on about ${plural(Math.max(1, Math.round(worth)), "particle")}: ask with more of them, or train longer.`,
-      )
-    : null;
+  return answer.verdict === "reliable" ? null : h("p.banner", `${answer.verdict}: ${answer.advice}`);
 }
 
 function probabilities(answer) {
   const row = (name, value, title) => (value === undefined ? null : [h("dt", { title }, name), h("dd", share(value))]);
   return h(
     "dl.three",
-    row("posterior", answer.posterior, "by importance weights"),
+    row("posterior", answer.posterior, `by importance weights, ± ${share(answer.error ?? 0)}`),
     row("exact", answer.exact, "by the exact parser"),
     row("guide", answer.guide, "share of the guide's particles"),
   );
@@ -140,7 +135,13 @@ function pictureAnswers(answer, side) {
         h(
           i === 0 ? "figure.best" : "figure",
           drawPicture(a.reports.picture, side, lists(a.reports.where), "what the model makes of it"),
-          h("figcaption", i === 0 ? "most probable, " : "", share(a.posterior)),
+          h(
+            "figcaption",
+            { title: answer.advice },
+            i === 0 ? "most probable, " : "",
+            `${share(a.posterior)} ± ${share(a.error ?? 0)}`,
+            answer.verdict === "reliable" ? null : `, ${answer.verdict}`,
+          ),
         ),
       ),
   );
@@ -167,7 +168,7 @@ function pictureParts(answer, best, side, colour, drawnHere) {
 export function drawAnswer(answer, colour, form) {
   const best = answer.answers[0],
     side = best && best.reports.picture ? square(best.reports.picture.length) : 0;
-  // A drawing is asked with few particles while it is made.
+  // A drawing is asked with few particles while it is made: its captions have the verdict.
   const impossible = best && best.reports.tree && answer.exact_log_evidence === null; // which the trees say themselves
   const parts = [evidence(answer), impossible || form.found ? null : doubt(answer)];
   if (best && best.reports.tree)

@@ -144,14 +144,18 @@ static void test_json(void **state)
     static const rws_weighted particles[] = {
         {.weight = 1, .count = 3, .log_p = -0.1, .log_q = -INFINITY, .log_given = -2, .choices = given, .n_choices = 1},
         {.weight = NAN, .count = 1}};
-    static const rws_answer list[] = {{said, 2, .guide = 1.0 / 3, .posterior = NAN, .exact = 0}, {.exact = NAN}};
-    const rws_answers       answers = {list, 2, particles, 2, 4, 0.1, -INFINITY, NAN};
-    static const char       want[] =
-        "{\"particles\":4,\"ess\":0.1,\"log_evidence\":null,\"n_answers\":2,\"answers\":[{\"posterior\":null,"
-        "\"exact\":0,\"guide\":0.33333333333333331,\"reports\":{\"sum\":2,\"why\":\"so\"}}],\"marginals\":["
-        "{\"report\":\"sum\",\"visit\":0,\"posterior\":null,\"guide\":0.33333333333333331,\"values\":[{\"value\":2,"
-        "\"posterior\":null,\"guide\":0.33333333333333331}]},{\"site\":\"z\",\"visit\":1,\"posterior\":1,"
-        "\"guide\":0.75,\"mean\":[0.3333333432674408],\"sd\":[0]}],\"particles_listed\":[{\"weight\":1,\"count\":3,"
+    static const rws_answer list[] = {{said, 2, .guide = 1.0 / 3, .posterior = NAN, .exact = 0, .error = 0.5},
+                                      {.exact = NAN}};
+    const rws_answers answers = {list, 2, particles, 2, 4, 0.1, -INFINITY, NAN, NAN, 0.25, 0, RWS_UNRELIABLE, "Why."};
+    static const char want[] =
+        "{\"particles\":4,\"ess\":0.1,\"k_hat\":0.25,\"k_limit\":0,\"verdict\":\"unreliable\",\"advice\":\"Why.\","
+        "\"log_evidence\":null,\"log_evidence_error\":null,\"n_answers\":2,\"answers\":[{\"posterior\":null,"
+        "\"error\":0.5,\"exact\":0,\"guide\":0.33333333333333331,\"reports\":{\"sum\":2,\"why\":\"so\"}}],"
+        "\"marginals\":["
+        "{\"report\":\"sum\",\"visit\":0,\"posterior\":null,\"error\":null,\"guide\":0.33333333333333331,\"values\":["
+        "{\"value\":2,\"posterior\":null,\"error\":null,\"guide\":0.33333333333333331}]},{\"site\":\"z\",\"visit\":1,"
+        "\"posterior\":1,\"error\":0,\"guide\":0.75,\"mean\":[0.3333333432674408],\"mean_error\":[0],\"sd\":[0]}],"
+        "\"particles_listed\":[{\"weight\":1,\"count\":3,"
         "\"answer\":0,\"log_p\":-0.1,\"log_q\":null,\"log_given\":-2,\"choices\":[{\"site\":\"z\",\"visit\":1,"
         "\"value\":0.333333343}]}]}";
     char     *text;
@@ -160,7 +164,9 @@ static void test_json(void **state)
     assert_string_equal(text, want);
     free(text);
     assert_int_equal(rws_answers_json(&answers, &(rws_answers_parts){0}, &text, &err), RWS_OK);
-    assert_string_equal(text, "{\"particles\":4,\"ess\":0.1,\"log_evidence\":null,\"n_answers\":2,\"answers\":[]}");
+    assert_string_equal(text, "{\"particles\":4,\"ess\":0.1,\"k_hat\":0.25,\"k_limit\":0,\"verdict\":\"unreliable\","
+                              "\"advice\":\"Why.\",\"log_evidence\":null,\"log_evidence_error\":null,"
+                              "\"n_answers\":2,\"answers\":[]}");
     free(text);
 }
 
