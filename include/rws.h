@@ -66,7 +66,7 @@ extern "C" {
 /* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
 const char *rws_version(void);
 
-#define RWS_ABI 6 /* raised whenever a model built for an older header would misbehave */
+#define RWS_ABI 7 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -513,8 +513,12 @@ void rws_await(rws_path *path, const rws_var *v, int n);
 
 /* Sites: random choices and random values, addressed by name and, in loops and recursion, by the number of the visit.
  * The name is copied. The guide draws at a site and the model scores the same value there (the other way round in the
- * sleep phase); both must visit the same sites, with the same distribution family and size, in any order. A site named
- * like a field of the data is observed: it belongs to the model alone, which visits it once.
+ * sleep phase); both must visit the same sites, in any order, with values of one length. Their families may differ if
+ * they have the same support (rws_support): a guide may draw from a log-normal what the model takes for a Gamma, from
+ * a Beta what is uniform between 0 and 1, from a categorical of n + 1 choices what is binomial of n trials. A guide
+ * that cannot reach all values of the model, or draws others, is refused with a message; bounds that it computes from
+ * the datum may be narrower than the model's. A site named like a field of the data is observed: it belongs to the
+ * model alone, which visits it once.
  *
  * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce, rloo, nvil,
  * vimco, concrete and dvae: the gradient of the bound passes through the value to the parameters that it was drawn
@@ -568,13 +572,18 @@ rws_var rws_delta(rws_path *path, const char *site, rws_var at);
 
 /* What the values of a family are: the numbers of a vector, each by itself, except for the last. */
 typedef enum {
-    RWS_SUPPORT_REAL,     /* any numbers */
-    RWS_SUPPORT_POSITIVE, /* numbers above 0 */
-    RWS_SUPPORT_UNIT,     /* numbers between 0 and 1 */
-    RWS_SUPPORT_COUNT,    /* whole numbers from 0 on */
-    RWS_SUPPORT_INDEX,    /* 0 … rws_family.choices - 1 */
-    RWS_SUPPORT_BITS,     /* zeros and ones */
-    RWS_SUPPORT_SIMPLEX,  /* numbers above 0 that add up to 1 */
+    RWS_SUPPORT_REAL,        /* any numbers */
+    RWS_SUPPORT_POSITIVE,    /* numbers above 0 */
+    RWS_SUPPORT_UNIT,        /* numbers between 0 and 1 */
+    RWS_SUPPORT_COUNT,       /* whole numbers from 0 on */
+    RWS_SUPPORT_INDEX,       /* 0 … rws_family.choices - 1 */
+    RWS_SUPPORT_BITS,        /* zeros and ones */
+    RWS_SUPPORT_SIMPLEX,     /* numbers above 0 that add up to 1 */
+    RWS_SUPPORT_INTERVAL,    /* numbers between the bounds of rws_family.bounds */
+    RWS_SUPPORT_ANGLE,       /* angles, from -pi to pi */
+    RWS_SUPPORT_LOG_SIMPLEX, /* logarithms of numbers above 0 that add up to 1 */
+    RWS_SUPPORT_PARTITION,   /* whole numbers from 0 on with a given sum */
+    RWS_SUPPORT_CERTAIN,     /* one value has all of the probability */
 } rws_support;
 
 /* A family of distributions: how to draw a value and how to score it. The distributions of this header are such structs
@@ -595,7 +604,7 @@ typedef enum {
 
 typedef struct rws_family rws_family;
 struct rws_family {
-    const char *name; /* for messages; guide and model must agree on it. It must live as long as the pass */
+    const char *name; /* it must live as long as the pass; families with one name are one family to guide and model */
     const char *help; /* one line for `rws list`; may be NULL */
     rws_support support;
     bool        reparameterised; /* the derivative of a draw by its parameters is that of the value */
@@ -607,7 +616,7 @@ struct rws_family {
     int (*length)(rws_path *path, const rws_family *f, const rws_var *p);
     /* How many values there are: 0 … n - 1. NULL: the family is not a choice. */
     int (*choices)(rws_path *path, const rws_family *f, const rws_var *p);
-    /* The size that guide and model must agree on. NULL: the number of choices or, where there are none, the length. */
+    /* The size that guide and model must agree on where both have this family. NULL: the number of choices or, where there are none, the length. */
     int (*size)(rws_path *path, const rws_family *f, const rws_var *p);
     /* Draws a value, from rws_draw_noise, rws_draw_index or rws_draw_from. `stop` says that the value will count as a
      * constant, which may save work. NULL: the family can only be scored. */
@@ -619,6 +628,9 @@ struct rws_family {
     /* The guide's draw for method dww, from a mixture with weight delta, and the log-density of the mixture at it.
      * NULL: draws as for any method. */
     rws_var (*draw_defensive)(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_density);
+    /* The lowest and the highest value, where parameters say so, for RWS_SUPPORT_INTERVAL and RWS_SUPPORT_COUNT: each a
+     * vector of one, or as long as a value. One that stays {0} is what the support says. NULL: both are. */
+    void (*bounds)(rws_path *path, const rws_family *f, const rws_var *p, rws_var bound[2]);
 };
 
 /* Visits a site with a family of any origin and its n_params parameters. */
@@ -632,8 +644,7 @@ rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, cons
 
 /* A mixture of n components, whose log-density is the sum over all of them: which one a value came from is no choice.
  * The components are of any families, with values of one length, all of them real numbers or all of them whole ones.
- * Where all are of one family the other side may visit the site with that family alone. Draws count as constants for
- * every method. */
+ * Draws count as constants for every method. */
 typedef struct {
     const rws_family *family;
     const rws_var    *params;

@@ -36,6 +36,7 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
 const rws_family rws_concrete_family = {
     .name = "concrete",
     .help = "the log of a point on the simplex, by logits and temperature",
+    .support = RWS_SUPPORT_LOG_SIMPLEX,
     .reparameterised = true,
     .n_params = 2,
     .prepare = prepare,

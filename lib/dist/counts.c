@@ -254,7 +254,7 @@ static rws_var draw_numbers(rws_path *path, int kind, const rws_var *p, int n)
     return rws_concat(path, numbers, dim);
 }
 
-#define COUNT_FAMILY(name_, text_, help_, kind_, n_)                                                              \
+#define COUNT_FAMILY(name_, text_, help_, kind_, n_, ...)                                                         \
     static rws_status name_##_explain(const rws_call *c, size_t row, int first, const char *site, rws_error *err) \
     {                                                                                                             \
         RWS_TRY(explain(c, kind_, row, first, site, err));                                                        \
@@ -271,12 +271,20 @@ static rws_var draw_numbers(rws_path *path, int kind, const rws_var *p, int n)
                                              .support = RWS_SUPPORT_COUNT,                                        \
                                              .n_params = n_,                                                      \
                                              .draw = name_##_draw,                                                \
-                                             .log_density = name_##_log_density};
+                                             .log_density = name_##_log_density,                                  \
+                                             __VA_ARGS__};
+
+static void up_to_trials(rws_path *path, const rws_family *f, const rws_var *p, rws_var bound[2])
+{
+    (void)path, (void)f;
+    bound[1] = p[0];
+}
 
 COUNT_FAMILY(poisson, "poisson", "a whole number, by its rate", POISSON, 1)
 COUNT_FAMILY(geometric, "geometric", "the failures before the first success, by the logit of a success", GEOMETRIC, 1)
 COUNT_FAMILY(binomial, "binomial",
-             "the successes among so many trials, by the number of trials and the logit of a success", BINOMIAL, 2)
+             "the successes among so many trials, by the number of trials and the logit of a success", BINOMIAL, 2,
+             .bounds = up_to_trials)
 COUNT_FAMILY(negative_binomial, "negative binomial", "a whole number, by shape and logit; a Poisson with a Gamma rate",
              NEGATIVE_BINOMIAL, 2)
 

@@ -25,6 +25,7 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
 const rws_family rws_delta_family = {
     .name = "delta",
     .help = "numbers that are certain",
+    .support = RWS_SUPPORT_CERTAIN,
     .reparameterised = true,
     .n_params = 1,
     .draw = draw,

@@ -45,7 +45,6 @@ enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 /* Every family and every op of this folder, NULL-terminated; the tests walk both. */
 extern const rws_family *const rws_families[];
 extern const rws_op *const     rws_dist_ops[];
-extern const rws_family        rws_delta_family, rws_uniform_family, rws_truncated_normal_family;
 
 /* A categorical choice in a smoothed pass: the logits of its smoothed bits, one less than there are categories; their
  * log-density; and the log of the point on the simplex that they make (smoothed.c). */
@@ -80,6 +79,19 @@ int rws__family_length(rws_path *path, const rws_family *f, const rws_var *p);
 /* The draw_defensive of a single choice: from the mixture of its log-probabilities p[0] with the uniform distribution or, in
  * a pass with wrong_delta, as the authors' code does it. *log_mixture becomes the log-density that its weight counts. */
 rws_var rws__draw_defended(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture);
+
+/* What the values of a family are, with these parameters (support.c). n_choices: rws_family.choices, or 0. */
+rws_values rws__family_values(rws_path *path, const rws_family *f, const rws_var *p, int n_choices);
+
+/* The lowest or the highest of these values. */
+rws_var rws__values_bound(rws_path *path, const rws_values *v, bool high);
+
+/* The support of a value that is of one or of the other. */
+rws_support rws__support_of_both(rws_support a, rws_support b);
+
+/* For a visit whose value was drawn by another family: stops the pass with a message, now or when values are known, unless
+ * the guide reaches what the model reaches, and no more. */
+void rws__support_check(rws_path *path, const rws_visit *v);
 
 /* The ops that several distributions use. */
 extern const rws_op rws_op_defend, rws_op_gumbel_draw;

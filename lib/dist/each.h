@@ -250,17 +250,18 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
         return rws__record(path, &rws_op_##name_##_draw, (rws_op_args){.stop = stop}, in, (n_) + 1, dim);   \
     }
 
-/* Both ops and the family: rws_NAME_family. */
-#define RWS_EACH_FAMILY(name_, text_, help_, support_, n_, density_, draw_, explain_, noise_) \
-    RWS_EACH_DENSITY(name_, n_, density_, explain_)                                           \
-    RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                                         \
-    const rws_family rws_##name_##_family = {.name = text_,                                   \
-                                             .help = help_,                                   \
-                                             .support = support_,                             \
-                                             .reparameterised = true,                         \
-                                             .n_params = n_,                                  \
-                                             .draw = name_##_draw,                            \
-                                             .log_density = name_##_log_density};
+/* Both ops and the family: rws_NAME_family. The last argument may add members to the struct. */
+#define RWS_EACH_FAMILY(name_, text_, help_, support_, n_, density_, draw_, explain_, noise_, ...) \
+    RWS_EACH_DENSITY(name_, n_, density_, explain_)                                                \
+    RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                                              \
+    const rws_family rws_##name_##_family = {.name = text_,                                        \
+                                             .help = help_,                                        \
+                                             .support = support_,                                  \
+                                             .reparameterised = true,                              \
+                                             .n_params = n_,                                       \
+                                             .draw = name_##_draw,                                 \
+                                             .log_density = name_##_log_density,                   \
+                                             __VA_ARGS__};
 
 /* The explainer of a family in which a table `positive` names the parameters that must be above 0. */
 #define RWS_EACH_EXPLAIN(positive_)                                                                                    \

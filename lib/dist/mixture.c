@@ -90,6 +90,21 @@ static rws_var picked(rws_path *path, const mixture *m, int k, rws_var index)
     return m->n == 1 ? rows[0] : rws_row(path, rws_concat(path, rows, m->n), n, index);
 }
 
+/* Where the components have bounds: the lowest and the highest of them. */
+static void bounds(rws_path *path, const rws_family *f, const rws_var *p, rws_var bound[2])
+{
+    (void)p;
+    const mixture *m = mixture_of(path, f);
+    for (int c = 0; c < m->n; c++) {
+        const rws_family *one = m->components[c].family;
+        const rws_values  v =
+            rws__family_values(path, one, m->params[c], one->choices ? one->choices(path, one, m->params[c]) : 0);
+        const rws_var low = rws__values_bound(path, &v, false), high = rws__values_bound(path, &v, true);
+        bound[0] = c ? rws_min(path, bound[0], low) : low;
+        bound[1] = c ? rws_max(path, bound[1], high) : high;
+    }
+}
+
 static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
     (void)stop;
@@ -160,7 +175,8 @@ rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_
             rws__path_mistake(path, "component %d of a mixture was given no parameters (NULL).", c);
         m.alike &= one == components[0].family;
         drawn &= one->draw != NULL;
-        if (one->support != f.support) f.support = RWS_SUPPORT_REAL;
+        if (one->bounds || one->support != f.support) f.bounds = bounds;
+        f.support = rws__support_of_both(f.support, one->support);
     }
     if (m.alike) f.name = components[0].family->name;
     if (m.alike && components[0].family->choices) f.choices = choices;

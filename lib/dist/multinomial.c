@@ -46,7 +46,7 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
 const rws_family rws_multinomial_family = {
     .name = "multinomial",
     .help = "how often each of C things came in so many trials, by the number of trials and logits",
-    .support = RWS_SUPPORT_COUNT,
+    .support = RWS_SUPPORT_PARTITION,
     .n_params = 2,
     .prepare = prepare,
     .length = length,

@@ -32,6 +32,9 @@ void rws__family_check(rws_path *path, const rws_family *f, const char *function
     if (f->n_params < 0 || f->n_params > RWS_FAMILY_PARAMS)
         rws__path_mistake(path, "the family \"%s\" has %d parameters; a family has 0 to %d.", f->name, f->n_params,
                           RWS_FAMILY_PARAMS);
+    if ((int)f->support < 0 || f->support > RWS_SUPPORT_CERTAIN)
+        rws__path_mistake(path, "the support of the family \"%s\" is %d, which is no rws_support.", f->name,
+                          (int)f->support);
 }
 
 /* Copies the parameters and prepares them. */
@@ -115,24 +118,23 @@ static rws_var draw_every(rws_path *path, const char *site, const rws_family *f,
     return rws__draw_every(path, n_choices);
 }
 
-/* Neither gradient is right where the program jumps at a value whose support moves: the score does not see the support. */
-static void expect_support(rws_path *path, const rws_family *f, const rws_var *p, const char *site)
+static bool is_learned(rws_path *path, rws_var v)
 {
-    static const struct {
-        const rws_family *family;
-        int               first, end; /* the parameters that bound the support */
-    } bounded[] = {{&rws_delta_family, 0, 1}, {&rws_uniform_family, 0, 2}, {&rws_truncated_normal_family, 2, 4}};
-    bool moves = false;
-    for (int k = 0; k < 3; k++)
-        for (int i = bounded[k].first; i < bounded[k].end && f == bounded[k].family; i++)
-            moves |= rws__var_stop(path, p[i]).id != p[i].id;
+    return v.id && rws__var_stop(path, v).id != v.id;
+}
+
+/* Neither gradient is right where the program jumps at a value whose support moves: the score does not see the support. */
+static void expect_support(rws_path *path, const rws_family *f, const rws_var *p, const rws_visit *v)
+{
+    const bool moves = is_learned(path, v->values.low) || is_learned(path, v->values.high) ||
+                       (f->support == RWS_SUPPORT_CERTAIN && is_learned(path, p[0]));
     if (moves)
         rws_give_up(
             path,
             "The guide draws a %s at site \"%s\" whose range is learned, and a program branches on it or compares "
             "it; this method has no gradient for that. Use ww, or draw from a range that stays and compute the "
             "value from the draw.",
-            f->name, site);
+            f->name, v->site);
 }
 
 /* Under by_jump the draw is the one that would be reparameterised, up to its gradient. */
@@ -145,7 +147,7 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, rws_v
     if (v->pathwise && !v->by_jump) return value;
     const rws_var stopped = rws__var_stop(path, value);
     v->moves = v->by_jump && stopped.id != value.id;
-    if (v->moves) expect_support(path, f, p, v->site);
+    if (v->moves) expect_support(path, f, p, v);
     return stopped;
 }
 
@@ -173,6 +175,7 @@ static void make_value(rws_path *path, const rws_family *f, const rws_var *p, rw
 {
     const rws_proposal *proposal = rws__path_proposal(path);
     if (v->what == RWS_VISIT_FOUND) expect_length(path, v);
+    if (v->what == RWS_VISIT_FOUND && v->other) rws__support_check(path, v);
     else if (v->what == RWS_VISIT_GIVEN && proposal->how > RWS_DEFENSIVE)
         rws_give_up(path, "Choices can be given only where they would be drawn plainly.");
     if (v->what == RWS_VISIT_GUIDE) expect_only_site(path, f, v->site);
@@ -192,7 +195,7 @@ rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, co
     rws_visit v = {.site = site, .family = f->name, .reparameterised = f->reparameterised};
     v.dim = rws__family_length(path, f, p);
     v.n_choices = f->choices ? f->choices(path, f, p) : 0;
-    v.n_values = f->support == RWS_SUPPORT_BITS ? 2 : v.n_choices;
+    v.values = rws__family_values(path, f, p, v.n_choices);
     v.size = f->size ? f->size(path, f, p) : f->choices ? v.n_choices : v.dim;
     rws__visit_begin(path, &v);
     make_value(path, f, p, &v, &log_drawn);

@@ -30,7 +30,7 @@
     OP(multivariate_normal_draw) OP(multivariate_normal_density)                          \
     OP(multivariate_normal_pull) OP(categoricals_prepare) OP(categoricals_draw)           \
     OP(categoricals_density) OP(categoricals_defended) OP(multinomial_logit)              \
-    OP(multinomial_density) OP(delta_density)                                             \
+    OP(multinomial_density) OP(delta_density) OP(support_fit)                             \
     OP(exponential_density_tangent) OP(log_normal_density_tangent)                        \
     OP(laplace_density_tangent) OP(half_normal_density_tangent)                           \
     OP(gumbel_scale_density_tangent) OP(truncated_normal_density_tangent)                 \

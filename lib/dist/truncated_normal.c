@@ -81,9 +81,15 @@ static rws_status explain(const rws_call *c, size_t row, int first, const char *
     return rws__explain_bounds(c, row, first + 2, site, err);
 }
 
+static void bounds(rws_path *path, const rws_family *f, const rws_var *p, rws_var bound[2])
+{
+    (void)path, (void)f;
+    bound[0] = p[2], bound[1] = p[3];
+}
+
 RWS_EACH_FAMILY(truncated_normal, "truncated normal",
-                "a normal between two bounds, by mean, standard deviation, low and high", RWS_SUPPORT_REAL, 4, density,
-                draw, explain, RWS_NOISE_UNIFORM)
+                "a normal between two bounds, by mean, standard deviation, low and high", RWS_SUPPORT_INTERVAL, 4,
+                density, draw, explain, RWS_NOISE_UNIFORM, .bounds = bounds)
 
 rws_var rws_truncated_normal(rws_path *path, const char *site, rws_var mean, rws_var sd, rws_var low, rws_var high)
 {

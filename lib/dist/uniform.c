@@ -18,11 +18,19 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
     return rws__record(path, &rws_op_uniform_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
 }
 
+static void bounds(rws_path *path, const rws_family *f, const rws_var *p, rws_var bound[2])
+{
+    (void)path, (void)f;
+    bound[0] = p[0], bound[1] = p[1];
+}
+
 const rws_family rws_uniform_family = {
     .name = "uniform",
     .help = "a number between low and high",
+    .support = RWS_SUPPORT_INTERVAL,
     .reparameterised = true,
     .n_params = 2,
+    .bounds = bounds,
     .draw = draw,
     .log_density = log_density,
 };

@@ -137,7 +137,7 @@ static double draw(const double *in, double *slope)
 }
 
 RWS_EACH_EXPLAIN(positive)
-RWS_EACH_FAMILY(von_mises, "von mises", "an angle, by location and concentration", RWS_SUPPORT_REAL, 2, density, draw,
+RWS_EACH_FAMILY(von_mises, "von mises", "an angle, by location and concentration", RWS_SUPPORT_ANGLE, 2, density, draw,
                 explain, RWS_NOISE_UNIFORM)
 
 rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration)

@@ -201,7 +201,7 @@ bool rws__given_take(rws_path *path, rws_visit *v)
 {
     rws_engine *e = path->e;
     if (!e->n_given && !e->pass.given_all) return false;
-    if (e->n_given && (e->pass.given_start ? take_own : take_common)(path, v->dim, v->n_values, &v->value)) {
+    if (e->n_given && (e->pass.given_start ? take_own : take_common)(path, v->dim, v->values.n_values, &v->value)) {
         path->ordinal++; /* so that later draws are the same as after a draw of this value */
         path->n_taken++;
         return true;

@@ -214,21 +214,32 @@ const rws_op *rws__var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_a
 bool rws__var_is_shared(const rws_path *path, rws_var v, rws_var than);
 bool rws__var_is_above(const rws_path *path, rws_var v);
 
+/* Whether v is made of constants and parameters alone. */
+bool rws__var_is_fixed(const rws_path *path, rws_var v);
+
 /* Whether v is computed at the level of the path. */
 bool rws__var_is_here(const rws_path *path, rws_var v);
 
 /* The program has come to this site, which messages name until rws__visit_begin. A family must not visit sites. */
 void rws__path_comes_to(rws_path *path, const char *site);
 
+/* What the values at a visit may be, for one program: the support of its family, the number of values of a choice (else 0),
+ * and the lowest and the highest value where parameters say so; {0}: what the support says. */
+typedef struct {
+    rws_support support;
+    int         n_values;
+    rws_var     low, high;
+} rws_values;
+
 /* A visit of a site. The visitor fills in the first members and calls rws__visit_begin, which fills in the others; makes the
  * value if it is to be drawn; and hands value and log-density to rws__visit_end. */
 typedef struct {
     const char *site, *family;
-    int         size;            /* what both sides must agree in (the number of categories, say) */
-    int         dim;             /* the length of the value */
-    int         n_values;        /* a given value is in 0 … n_values - 1; 0: it may be any number */
-    int         n_choices;       /* the same for an observed value */
+    int         size;      /* what both sides must agree in if they have one family (the number of categories, say) */
+    int         dim;       /* the length of the value */
+    int         n_choices; /* an observed value is in 0 … n_choices - 1; 0: it may be any number */
     bool        reparameterised; /* the family can be */
+    rws_values  values;          /* a given value is in 0 … values.n_values - 1, unless that is 0 */
     enum {
         RWS_VISIT_FOUND, /* `value` was drawn by the other side, or is observed */
         RWS_VISIT_GIVEN, /* `value` is given, and takes the place of a draw */
@@ -240,10 +251,12 @@ typedef struct {
     bool    moves;    /* to be set by the visitor with by_jump: the value was drawn with parameters that learn */
     bool    scored;   /* this pass needs the log-density of the current side */
     rws_var value;
+    const char *other; /* the family of the side that drew a value that is found, if it is another one; else NULL */
+    rws_values  other_values; /* and what its values may be */
 } rws_visit;
 
 /* If values are given for some data of the path only, the path splits here. Stops with a message if the sides do not agree,
- * or a given or observed value does not fit. */
+ * or a given or observed value does not fit. Whether two families fit each other is for the visitor to say. */
 void rws__visit_begin(rws_path *path, rws_visit *v);
 
 /* Notes the value that was drawn or given, and adds its log-density to every particle of the path; not if it is {0}.

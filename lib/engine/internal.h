@@ -239,7 +239,9 @@ typedef struct {
     uint32_t    var, next; /* next visit of the same site */
     uint32_t    known;     /* after a branch, the constant node that every particle of the path has drawn; else 0 */
     uint32_t    site, visit;
-    int         size;
+    int         size, n_values; /* these and the next three: rws_visit.values */
+    uint32_t    low, high;
+    uint8_t     support;
     bool        given;
 } trace_entry;
 
@@ -534,11 +536,11 @@ void rws__path_split(rws_path *path, const uint32_t *part, uint32_t n_parts);
 uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);
 
 /* series.c */
-bool rws__series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value);
-void rws__series_put(rws_path *path, int field, const char *family, int size, rws_var value);
-void rws__series_expect_choice(rws_path *path, int field, int n);
-void rws__series_check_data(rws_engine *e, int field);
-void rws__series_check_end(rws_path *path, int field);
+bool         rws__series_find(rws_path *path, int field, rws_visit *v);
+void         rws__series_put(rws_path *path, int field, const rws_visit *v);
+void         rws__series_expect_choice(rws_path *path, int field, int n);
+void         rws__series_check_data(rws_engine *e, int field);
+void         rws__series_check_end(rws_path *path, int field);
 uint32_t     rws__series_visits(const rws_path *path, int field);
 const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, int field);
 
@@ -546,7 +548,7 @@ const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, in
 int rws__guide_field(rws_path *path, const char *field, const char *function);
 
 /* trace.c: adds an entry at the site that is being visited */
-void rws__trace_add(rws_path *path, const char *family, int size, rws_var value);
+void rws__trace_add(rws_path *path, const rws_visit *v);
 
 /* trace.c */
 bool        rws__site_is_field(const rws_path *path); /* the site that is being visited */

@@ -321,6 +321,11 @@ bool rws__var_is_above(const rws_path *path, rws_var v)
     return n->level < path->level || rws__node_is_coarse(path->e, n);
 }
 
+bool rws__var_is_fixed(const rws_path *path, rws_var v)
+{
+    return path->e->nodes[v.id].level == ROOT;
+}
+
 bool rws__var_is_here(const rws_path *path, rws_var v)
 {
     const node *n = &path->e->nodes[v.id];

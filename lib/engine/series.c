@@ -83,26 +83,26 @@ static rws_var item(rws_path *path, int field, uint32_t t)
     return path_var(path, *id);
 }
 
-void rws__series_put(rws_path *path, int field, const char *family, int size, rws_var value)
+void rws__series_put(rws_path *path, int field, const rws_visit *v)
 {
-    rws__trace_add(path, family, size, value);
+    rws__trace_add(path, v);
     path->n_scored++;
     path->sites[path->e->field_sites[field]].next = NONE; /* a list of the items is too short now */
 }
 
-bool rws__series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value)
+bool rws__series_find(rws_path *path, int field, rws_visit *v)
 {
     const rws_field f = path->e->fields[field];
-    if (dim != f.item)
+    if (v->dim != f.item)
         rws__path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but an item of the data has %d.",
-                       f.name, dim, f.item);
-    if (visit >= (uint32_t)f.most)
+                       f.name, v->dim, f.item);
+    if (path->site_visit >= (uint32_t)f.most)
         rws__path_fail(path, RWS_BAD_INPUT,
                        "The model makes more than %d items of \"%s\", the most that were declared for this series.",
                        f.most, f.name);
     if (path->e->pass.mode == RWS_SLEEP) return false;
-    *value = item(path, field, visit);
-    rws__series_put(path, field, family, size, *value);
+    v->value = item(path, field, path->site_visit);
+    rws__series_put(path, field, v);
     return true;
 }
 

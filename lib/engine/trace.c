@@ -120,7 +120,7 @@ bool rws__engine_has_site(const rws_engine *e, const char *name)
 static bool is_pathwise(rws_path *path, const rws_visit *v)
 {
     const int8_t how = path->e->sites[path->site].how;
-    if (how == RWS_REPARAMETERISED && !v->reparameterised)
+    if (how == RWS_REPARAMETERISED && !v->reparameterised && v->what != RWS_VISIT_FOUND)
         rws__path_fail(path, RWS_BAD_INPUT,
                        "Site \"%s\" is %s, which cannot be reparameterised; its gradient comes by score.",
                        path->e->sites[path->site].name, v->family);
@@ -176,11 +176,33 @@ static void find_field(rws_path *path, int field, const char *name, int dim)
     path->fields_seen[field / 64] |= (uint64_t)1 << field % 64;
 }
 
-/* The place of a site in the trace. Returns true and the value if it has one already (drawn by the other side, or
+/* Takes the value that the other side drew at the site that is being visited. */
+static void take(rws_path *path, visited *at, rws_visit *v)
+{
+    const trace_entry *t = &path->trace[at->next];
+    const bool         same = strcmp(t->family, v->family) == 0;
+    char               text[160];
+    path->site_visit = t->visit;
+    if (same && t->size != v->size)
+        rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
+                       rws__site_text(path->e, t->site, t->visit, text), v->size, rws__side_name(path->side), t->size,
+                       rws__side_name(other_side(path->side)));
+    v->value = path_var(path, t->known ? t->known : t->var);
+    v->other = same ? NULL : t->family;
+    v->other_values = (rws_values){.support = (rws_support)t->support,
+                                   .n_values = t->n_values,
+                                   .low = path_var(path, t->low),
+                                   .high = path_var(path, t->high)};
+    at->next = t->next;
+    path->n_scored++;
+}
+
+/* The place of a site in the trace. Returns true and sets the value if it has one already (drawn by the other side, or
  * observed); false if it is to be drawn, after which `put` records it. */
-static bool find(rws_path *path, const char *name, const char *family, int size, int dim, rws_var *value)
+static bool find(rws_path *path, rws_visit *visit)
 {
     rws_engine *e = path->e;
+    const char *name = visit->site;
     char        text[160];
     if (path->side == RWS_SIDE_NONE || e->pass.mode == RWS_COMPUTE)
         rws__path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.",
@@ -198,12 +220,12 @@ static bool find(rws_path *path, const char *name, const char *family, int size,
             rws__path_fail(path, RWS_BAD_INPUT,
                            "The guide visits site \"%s\", which is data; it reads them with rws_item.", name);
         path->site_visit = next_visit(path, visited_at(path, path->site));
-        return rws__series_find(path, field, family, size, dim, path->site_visit, value);
+        return rws__series_find(path, field, visit);
     }
     if (field >= 0) {
-        find_field(path, field, name, dim);
-        *value = path_var(path, path->field[field]);
-        return value->id != 0;
+        find_field(path, field, name, visit->dim);
+        visit->value = path_var(path, path->field[field]);
+        return visit->value.id != 0;
     }
     visited *v = visited_at(path, path->site);
     if (draws(path)) {
@@ -218,19 +240,7 @@ static bool find(rws_path *path, const char *name, const char *family, int size,
                            ? "; only sites with the name of a field of the data may be visited by the model alone"
                            : "");
     }
-    const trace_entry *t = &path->trace[v->next];
-    path->site_visit = t->visit;
-    if (strcmp(t->family, family) != 0)
-        rws__path_fail(path, RWS_BAD_INPUT, "Site %s is %s in the %s and %s in the %s.",
-                       rws__site_text(e, t->site, t->visit, text), family, rws__side_name(path->side), t->family,
-                       rws__side_name(other_side(path->side)));
-    if (t->size != size)
-        rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
-                       rws__site_text(e, t->site, t->visit, text), size, rws__side_name(path->side), t->size,
-                       rws__side_name(other_side(path->side)));
-    *value = path_var(path, t->known ? t->known : t->var);
-    v->next = t->next;
-    path->n_scored++;
+    take(path, v, visit);
     return true;
 }
 
@@ -252,12 +262,20 @@ static void expect_choice(rws_path *path, const char *site, rws_var value, int n
                            (double)data->value[i], site, n - 1);
 }
 
-void rws__trace_add(rws_path *path, const char *family, int size, rws_var value)
+void rws__trace_add(rws_path *path, const rws_visit *visit)
 {
     rws_engine  *e = path->e;
     trace_entry *t = RWS_PUSH(e, path->trace, path->n_trace, path->trace_capacity);
-    *t = (trace_entry){
-        .family = family, .var = value.id, .next = NONE, .site = path->site, .visit = path->site_visit, .size = size};
+    *t = (trace_entry){.family = visit->family,
+                       .var = visit->value.id,
+                       .next = NONE,
+                       .site = path->site,
+                       .visit = path->site_visit,
+                       .size = visit->size,
+                       .n_values = visit->values.n_values,
+                       .low = visit->values.low.id,
+                       .high = visit->values.high.id,
+                       .support = (uint8_t)visit->values.support};
     const uint32_t at = path->n_trace - 1;
     visited       *v = visited_at(path, path->site);
     if (v->last != NONE) path->trace[v->last].next = at;
@@ -265,12 +283,12 @@ void rws__trace_add(rws_path *path, const char *family, int size, rws_var value)
     v->last = at;
 }
 
-static void put(rws_path *path, const char *family, int size, rws_var value)
+static void put(rws_path *path, const rws_visit *v)
 {
     const int field = path->e->sites[path->site].field;
-    if (field < 0) rws__trace_add(path, family, size, value);
-    else if (path->e->fields[field].most) rws__series_put(path, field, family, size, value);
-    else path->field[field] = value.id;
+    if (field < 0) rws__trace_add(path, v);
+    else if (path->e->fields[field].most) rws__series_put(path, field, v);
+    else path->field[field] = v->value.id;
 }
 
 void rws__site_term(rws_path *path, rws_term kind, rws_var log_density)
@@ -289,7 +307,7 @@ void rws__site_term(rws_path *path, rws_term kind, rws_var log_density)
 void rws__visit_begin(rws_path *path, rws_visit *v)
 {
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
-    if (find(path, v->site, v->family, v->size, v->dim, &v->value)) {
+    if (find(path, v)) {
         v->what = RWS_VISIT_FOUND;
         if (v->n_choices) expect_choice(path, v->site, v->value, v->n_choices);
     } else v->what = rws__given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
@@ -303,7 +321,7 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
     rws_term   kind = v->pathwise && !v->by_jump ? RWS_TERM_R : RWS_TERM_Q;
     if (v->what == RWS_VISIT_GUIDE && path->e->pass.pathwise) note_draw(path, v);
-    if (v->what != RWS_VISIT_FOUND) put(path, v->family, v->size, v->value);
+    if (v->what != RWS_VISIT_FOUND) put(path, v);
     if (v->what == RWS_VISIT_GIVEN && !rws__site_is_field(path)) path->trace[path->n_trace - 1].given = true;
     if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;
     if (!sleep && v->what == RWS_VISIT_GIVEN) kind = RWS_TERM_G;
@@ -359,9 +377,12 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
         rws__path_fail(path, RWS_BAD_INPUT,
                        "The model simulates \"%s\", which is a series; a kernel takes a whole field.", site);
     const int dim = e->fields[field].dim;
-    if (find(path, site, "simulated", dim, dim, &value))
-        rws__site_term(path, RWS_TERM_P, compare(path, &e->nodes[value.id], made, kernel, context));
-    else put(path, "simulated", dim, rws_constants(path, made, dim));
+    rws_visit v = {.site = site, .family = "simulated", .size = dim, .dim = dim};
+    if (find(path, &v)) rws__site_term(path, RWS_TERM_P, compare(path, &e->nodes[v.value.id], made, kernel, context));
+    else {
+        v.value = rws_constants(path, made, dim);
+        put(path, &v);
+    }
     rws__returns(path, (rws_var){0});
 }
 

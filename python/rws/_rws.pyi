@@ -306,11 +306,14 @@ class Random:
 class Family:
     """A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, *parameters) draws
     from p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on values, so that
-    gradients follow by themselves. Keep it in a global or an attribute; Path.site visits a site with it.
+    gradients follow by themselves. At a site, guide and model may have different families of one support: real, positive,
+    unit, interval (then bounds(p, *parameters) returns the lowest and the highest value), count, bits, simplex,
+    log_simplex, partition, angle or certain. Keep it in a global or an attribute; Path.site visits a site with it.
     """
     def __init__(self, name: str, n_params: int, log_density: Callable[..., Like], draw: Optional[Callable[..., Like]] = ...,
                  support: str = ..., reparameterised: bool = ..., length: Optional[Callable[..., int]] = ...,
-                 prepare: Optional[Callable[..., Sequence[Like]]] = ...) -> None: ...
+                 prepare: Optional[Callable[..., Sequence[Like]]] = ...,
+                 bounds: Optional[Callable[..., tuple[Optional[Like], Optional[Like]]]] = ...) -> None: ...
 
 def tanh(v: Like) -> Value:
     """tanh, component by component."""

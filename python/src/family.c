@@ -7,7 +7,7 @@
 
 typedef struct {
     PyObject_HEAD rws_family family;
-    PyObject                *name, *draw, *log_density, *length, *prepare;
+    PyObject                *name, *draw, *log_density, *length, *prepare, *bounds;
 } family_object;
 
 static bool swapping(void)
@@ -89,25 +89,46 @@ static void family_prepare(rws_path *path, const rws_family *f, rws_var *p)
     if (!good) fail(path);
 }
 
-/* Family(name, n_params, log_density, draw=None, support="real", reparameterised=False, length=None, prepare=None) */
+/* bounds(p, *parameters) returns the lowest and the highest value, either of which may be None. */
+static void family_bounds(rws_path *path, const rws_family *f, const rws_var *p, rws_var bound[2])
+{
+    const family_object *o = f->context;
+    PyObject            *r = call(path, o->bounds, p, f->n_params);
+    bool                 good = PyTuple_Check(r) && PyTuple_GET_SIZE(r) == 2;
+    if (!good) PyErr_SetString(PyExc_TypeError, "bounds returns a tuple: the lowest and the highest value, or None.");
+    for (int i = 0; good && i < 2; i++)
+        if (PyTuple_GET_ITEM(r, i) != Py_None) good = rwspy_var(rwspy_current(), PyTuple_GET_ITEM(r, i), &bound[i]);
+    Py_DECREF(r);
+    if (!good) fail(path);
+}
+
+static const char *const supports[] = {"real",    "positive", "unit",  "count",       "index",     "bits",
+                                       "simplex", "interval", "angle", "log_simplex", "partition", "certain"};
+
+/* Family(name, n_params, log_density, draw=None, support="real", reparameterised=False, length=None, prepare=None,
+ * bounds=None) */
 static PyObject *family_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char             *names[] = {"name",   "n_params", "log_density", "draw", "support", "reparameterised",
-                                        "length", "prepare",  NULL};
-    static const char *const supports[] = {"real", "positive", "unit", "count", "index", "bits", "simplex"};
-    PyObject                *name, *log_density, *draw = Py_None, *length = Py_None, *prepare = Py_None;
-    const char              *support = "real";
-    int                      n, reparameterised = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UiO|OspOO:Family", names, &name, &n, &log_density, &draw,
-                                     &support, &reparameterised, &length, &prepare))
+    static char *names[] = {"name",   "n_params", "log_density", "draw", "support", "reparameterised",
+                            "length", "prepare",  "bounds",      NULL};
+    PyObject    *name, *log_density, *draw = Py_None, *length = Py_None, *prepare = Py_None, *bounds = Py_None;
+    const char  *support = "real";
+    int          n, reparameterised = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UiO|OspOOO:Family", names, &name, &n, &log_density, &draw,
+                                     &support, &reparameterised, &length, &prepare, &bounds))
         return NULL;
     if (n < 0 || n > RWS_FAMILY_PARAMS)
         return PyErr_Format(PyExc_ValueError, "A family has 0 to %d parameters, not %d.", RWS_FAMILY_PARAMS, n);
     size_t s = 0;
     while (s < sizeof supports / sizeof *supports && strcmp(supports[s], support) != 0) s++;
     if (s == sizeof supports / sizeof *supports || s == RWS_SUPPORT_INDEX)
-        return PyErr_Format(PyExc_ValueError, "A support is real, positive, unit, count, bits or simplex, not %s.",
-                            support);
+        return PyErr_Format(
+            PyExc_ValueError,
+            "A support is real, positive, unit, interval, count, bits, simplex, log_simplex, partition, "
+            "angle or certain, not %s.",
+            support);
+    if (s == RWS_SUPPORT_INTERVAL && bounds == Py_None)
+        return PyErr_Format(PyExc_ValueError, "The support interval needs bounds, a function of the parameters.");
     family_object *o = (family_object *)type->tp_alloc(type, 0);
     if (!o) return NULL;
     o->name = Py_NewRef(name);
@@ -115,6 +136,7 @@ static PyObject *family_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     o->draw = Py_NewRef(draw);
     o->length = Py_NewRef(length);
     o->prepare = Py_NewRef(prepare);
+    o->bounds = Py_NewRef(bounds);
     o->family = (rws_family){.name = PyUnicode_AsUTF8(name),
                              .support = (rws_support)s,
                              .reparameterised = reparameterised,
@@ -124,6 +146,7 @@ static PyObject *family_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     if (draw != Py_None) o->family.draw = family_draw;
     if (length != Py_None) o->family.length = family_length;
     if (prepare != Py_None) o->family.prepare = family_prepare;
+    if (bounds != Py_None) o->family.bounds = family_bounds;
     if (!o->family.name) Py_CLEAR(o);
     return (PyObject *)o;
 }
@@ -137,6 +160,7 @@ static void family_free(PyObject *self)
     Py_XDECREF(o->log_density);
     Py_XDECREF(o->length);
     Py_XDECREF(o->prepare);
+    Py_XDECREF(o->bounds);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -147,6 +171,7 @@ static int family_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(o->log_density);
     Py_VISIT(o->length);
     Py_VISIT(o->prepare);
+    Py_VISIT(o->bounds);
     return 0;
 }
 
@@ -157,13 +182,17 @@ static PyObject *family_repr(PyObject *self)
 
 PyTypeObject rwspy_Family = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Family",
-    .tp_doc = "Family(name, n_params, log_density, draw=None, support=\"real\", reparameterised=False, length=None, "
-              "prepare=None)\n\n"
-              "A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, "
-              "*parameters) draws\n"
-              "from p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on "
-              "values, so that\n"
-              "gradients follow by themselves. Keep it in a global or an attribute; Path.site visits a site with it.",
+    .tp_doc =
+        "Family(name, n_params, log_density, draw=None, support=\"real\", reparameterised=False, length=None, "
+        "prepare=None, bounds=None)\n\n"
+        "A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, "
+        "*parameters) draws\n"
+        "from p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on "
+        "values, so that\n"
+        "gradients follow by themselves. At a site, guide and model may have different families of one support: real, "
+        "positive,\nunit, interval (then bounds(p, *parameters) returns the lowest and the highest value), count, "
+        "bits, simplex,\nlog_simplex, partition, angle or certain. Keep it in a global or an attribute; Path.site "
+        "visits a site with it.",
     .tp_basicsize = sizeof(family_object),
     .tp_new = family_new,
     .tp_dealloc = family_free,

@@ -812,7 +812,7 @@ static void mixed_program(rws_path *path, void *context)
     }
     rws__path_side(path, RWS_SIDE_MODEL);
     if (which == 0) rws_normal(path, "v", one, one);
-    else rws_laplace(path, "v", one, one);
+    else rws_exponential(path, "v", one);
 }
 
 static void mixtures_that_do_not_fit(void **state)
@@ -821,7 +821,7 @@ static void mixtures_that_do_not_fit(void **state)
     const rws_params  none = {0};
     const char *const messages[] = {
         NULL, /* a mixture of normals on one side, a normal on the other */
-        "Site \"v\" is laplace in the model and normal in the guide.",
+        "Site \"v\" is exponential (a number above 0) in the model and normal (any number) in the guide.",
         "rws_mixture was given 1 logits for 2 components.",
         "In the guide, at site \"v\": components 0 and 1 of a mixture have values of 1 and 2 numbers.",
         "rws_mixture was given no family (NULL).",

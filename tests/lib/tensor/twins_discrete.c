@@ -228,6 +228,11 @@ static void delta_density_tangent(const row *r)
     r->out[0] = 0;
 }
 
+static void support_fit(const row *r)
+{
+    r->out[0] = 0;
+}
+
 /* Ops of draws, for a geometric distribution: all numbers from 0 on, the mode 0 last. */
 static void count_reach(const row *r)
 {
@@ -301,6 +306,7 @@ static const subject list[] = {
       {1, TWO(REAL, 5, REAL, 5), .k = RWS_SMOOTH_EXPONENTIAL, .s = 8},
       {1, TWO(REAL, 5, REAL, 5), .k = RWS_SMOOTH_POWER, .s = 1.5f},
       {1, TWO(REAL, 5, REAL, 5), .k = RWS_SMOOTH_POWER, .s = 8}}},
+    {"support_fit", support_fit, {{1, {{REAL, 1}, {REAL, 4}, {REAL, 4}, {REAL, 1}}}}},
     {"count_reach", count_reach, {{1, ONE(REAL), .k = 1}}},
     {"count_table", count_table, {{60, ONE(REAL), .k = 1}}},
     {"count_value", count_value, {{1, TWO(INDEX, 1, REAL, 1), .k = 1, .n_index = 48, .offset = 48}}},
