@@ -278,7 +278,7 @@ class Setup:
         """Says that a label is the value of a latent site where it is known, and NaN where it is not."""
     def gradient(self, site: str, how: str) -> None:
         """How the gradient reaches the parameters of a continuous value: "reparameterised", through the value,
-        or by its "score".
+        or by its "score". Without a choice it comes by score where a program branches on the value.
         """
     def text(self, name: str) -> str:
         """A setting of the model, as text."""

@@ -12,7 +12,7 @@ sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '/^```/d' >party.c
 [ -s party.c ]
 report $? "README.md has a program in C"
 mkdir build && ln -s "$rws" build/rws && ln -s "$root/include" include
-cc() { ${CC:-gcc} -Wall -Werror "$@"; }
+cc() { command ${CC:-gcc} -Wall -Werror "$@"; }
 sed -n '/^```sh$/,/^```$/p' "$root/README.md" | sed '/^```/d' >commands
 . ./commands >out 2>err
 report $? "its commands run"
