@@ -192,13 +192,11 @@ rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rw
                            rws_error *err) RWS_MUST_CHECK;
 void       rws_sweep_free(rws_sweep *s); /* NULL is allowed */
 
-/* What the runs of one kind have in common, as a text. RWS_SWEEP_BUT_SEED: all of a run but its seed. RWS_SWEEP_PACE:
- * all that the seconds of an iteration, of an evaluation and of a test datum of `final` depend on; not the seed, the
- * rate and the numbers of iterations, evaluations and such test data. The caller frees it; NULL without memory. */
-typedef enum { RWS_SWEEP_BUT_SEED, RWS_SWEEP_PACE } rws_sweep_likeness;
-char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness);
+/* All of a run but its seed, as a text, which is the same for runs of one kind. The caller frees it; NULL without
+ * memory. */
+char *rws_sweep_kind(const rws_sweep_run *run);
 
-/* Sets up the model for one run of each kind (RWS_SWEEP_BUT_SEED), so that wrong settings are found before any
+/* Sets up the model for one run of each kind, so that wrong settings are found before any
  * run starts, and fills in the number of iterations of every run. Runs of shared objects are left as they are unless
  * `objects`. */
 rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err) RWS_MUST_CHECK;

@@ -59,12 +59,8 @@ const rws_claim rws_air_claims[] = {
              "eval-particles 100\nfinal 5000 10000\nlr 1e-5,400000:/3,1000000:/3\n" more)
 
 static const char sweep[] = FULL("ww vimco", "") FULL("vimco", "set vimco.vimco_air_ref 1\n");
-static const char middle[] = RWS_RUNS("air", "ww vimco", "2 5 10 20", "1-2", "50000", "1000",
-                                      "eval-particles 100\nfinal 5000 1000\nlr 1e-5,400000:/3,1000000:/3\n");
 static const char quick[] =
     RWS_RUNS("air", "ww vimco", "2 5 10 20", "1", "2000", "200", "eval-particles 100\nfinal 100 100\n");
-
-const int rws_air_order[] = {5, 20, 2, 10, 0};
 
 static const rws_result_key where[] = {{"model", "air"}, {"air_gray", "0"}, {0}};
 static const rws_query_own  as_printed[] = {{"vimco", "vimco_air_ref", "0"}, {0}};
@@ -77,9 +73,6 @@ const rws_experiment rws_experiment_air = {
     .sweep = sweep,
     .quick = quick,
     .iterations = 2000000,
-    .middle = middle,
-    .order = rws_air_order,
-    .rate_stays = true,
     .where = where,
     .variants = variants,
     .figures = rws_air_figures,

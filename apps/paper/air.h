@@ -6,6 +6,5 @@
 
 extern const rws_paper_figure rws_air_figures[];
 extern const rws_claim        rws_air_claims[];
-extern const int              rws_air_order[]; /* the most important K first, ends with 0 */
 
 #endif

@@ -8,7 +8,6 @@
              "set ww.ww_baseline 1\nset vimco.vimco_air_ref 1\n")
 
 static const char sweep[] = RUNS("2 5 10 20", "1-3", "2000000", "10000", "5000 10000");
-static const char middle[] = RUNS("5 20", "1-2", "50000", "1000", "5000 1000");
 static const char quick[] = RUNS("5 20", "1", "2000", "200", "100 100");
 
 static const rws_result_key where[] = {{"model", "air"}, {"air_gray", "1"}, {0}};
@@ -22,9 +21,6 @@ const rws_experiment rws_experiment_air_code = {
     .sweep = sweep,
     .quick = quick,
     .iterations = 2000000,
-    .middle = middle,
-    .order = rws_air_order,
-    .rate_stays = true,
     .where = where,
     .variants = variants,
     .figures = rws_air_figures,

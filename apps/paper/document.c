@@ -127,8 +127,7 @@ static void put_verdicts(FILE *out, const rws_checked *claims, int n)
     fputs(".\n\n", out);
 }
 
-char *rws__paper_document(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
-                          const char *plan)
+char *rws__paper_document(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n)
 {
     char    *table = n ? rws__paper_markdown(claims, n) : NULL;
     rws_text text;
@@ -139,7 +138,6 @@ char *rws__paper_document(const rws_experiment *e, const rws_results *r, const r
     }
     fprintf(out, "# %s: %s\n\n", e->name, e->help);
     put_runs(out, e, r);
-    if (plan) fprintf(out, "## What fits into the hours, and what is left out\n\n%s\n", plan);
     if (n) put_verdicts(out, claims, n);
     for (const rws_paper_figure *f = e->figures; f->file; f++) {
         fprintf(out, "## %s\n\n![%s](%s.png)\n\n", f->caption, f->caption, f->file);

@@ -14,8 +14,6 @@
 const char *const rws_gmm_methods[] = {"concrete", "relax", "reinforce", "vimco", "ws", "ww", "dww", NULL};
 const char *const rws_gmm_names[] = {"Concrete", "RELAX", "REINFORCE", "VIMCO", "WS", "WW", "δ-WW", NULL};
 const int         rws_gmm_particles[GMM_K] = {2, 5, 10, 20};
-const int         rws_gmm_order[] = {2, 20, 5, 10, 0};
-
 enum { COMPONENTS = 20 };
 
 #define UNIFORM 0.728 /* q error of a guide that is uniform over the components */
@@ -339,7 +337,6 @@ const rws_experiment rws_experiment_gmm = {
     .quick = quick,
     .iterations = 100000,
     .where = where,
-    .order = rws_gmm_order,
     .variants = rws_gmm_variants,
     .figures = rws_gmm_figures,
     .claims = rws_gmm_claims,

@@ -19,7 +19,6 @@ enum {
 /* In the order of the figures' legends; NULL-terminated. */
 extern const char *const rws_gmm_methods[], *const rws_gmm_names[];
 extern const int         rws_gmm_particles[GMM_K];
-extern const int         rws_gmm_order[]; /* the most important K first, ends with 0 */
 extern const rws_variant rws_gmm_variants[];
 
 /* Figures and claims of the far start, also for runs with other settings. */

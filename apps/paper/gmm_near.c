@@ -51,7 +51,6 @@ const rws_experiment rws_experiment_gmm_near = {
     .quick = quick,
     .iterations = 100000,
     .where = where,
-    .order = rws_gmm_order,
     .variants = rws_gmm_variants,
     .figures = rws_gmm_near_figures,
     .claims = rws_gmm_near_claims,

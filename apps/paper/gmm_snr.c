@@ -58,7 +58,6 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RUNS("1-5", "2000", "2000"), quick[] = RUNS("1-3", "400", "400");
 
-static const int            order[] = {2, 100, 20, 50, 5, 10, 0};
 static const rws_result_key where[] = {{"model", "gmm"}, {"start", "near"}, {0}};
 static const rws_query_own  own[] = {{"vimco", "vimco_no_logK", "0"}, {"relax", "relax_control", "net"}, {0}};
 static const rws_variant    variants[] = {{NULL, own}, {0}};
@@ -70,7 +69,6 @@ const rws_experiment rws_experiment_gmm_snr = {
     .sweep = sweep,
     .quick = quick,
     .where = where,
-    .order = order,
     .variants = variants,
     .figures = figures,
     .claims = claims,

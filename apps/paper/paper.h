@@ -43,21 +43,18 @@ typedef struct {
 } rws_corpus_runs;
 
 typedef struct {
-    const char     *name;          /* on the command line: "gmm-near" */
-    const char     *help;          /* one line */
-    bool            code;          /* with the settings of the authors' code, where these differ from the text */
-    bool            examples;      /* models are built from examples/, which stands for their folder in a sweep;
+    const char             *name;     /* on the command line: "gmm-near" */
+    const char             *help;     /* one line */
+    bool                    code;     /* with the settings of the authors' code, where these differ from the text */
+    bool                    examples; /* models are built from examples/, which stands for their folder in a sweep;
                                               not part of "all" */
-    const char     *sweep, *quick; /* sweep files (sweep.h) */
-    rws_corpus_runs corpus;        /* more runs, if the file is there or can be fetched; zeros: none */
-    const char     *middle;        /* what to run if the sweep takes too long (budget.h); NULL: the sweep, shortened */
-    const int      *order;         /* numbers of particles, the most important one first, ends with 0; NULL: rising */
-    uint64_t        iterations;    /* of the paper: runs with less than half of them decide nothing; 0: any */
-    bool            rate_stays; /* a shorter run stops early: its learning rate changes when that of a full one does */
-    const rws_result_key   *where;    /* keys and values that all its runs have */
-    const rws_variant      *variants; /* the experiment's own reading first; the end has own NULL */
-    const rws_paper_figure *figures;  /* the end has file NULL */
-    const rws_claim        *claims;   /* the end has name NULL */
+    const char             *sweep, *quick; /* sweep files (sweep.h) */
+    rws_corpus_runs         corpus;        /* more runs, if the file is there or can be fetched; zeros: none */
+    uint64_t                iterations;    /* of the paper: runs with less than half of them decide nothing; 0: any */
+    const rws_result_key   *where;         /* keys and values that all its runs have */
+    const rws_variant      *variants;      /* the experiment's own reading first; the end has own NULL */
+    const rws_paper_figure *figures;       /* the end has file NULL */
+    const rws_claim        *claims;        /* the end has name NULL */
     /* A Markdown table of results, which the caller frees; it returns NULL without memory. The pointer is NULL if the
      * experiment has no table. */
     char *(*table)(const rws_query *q);
@@ -100,10 +97,8 @@ rws_status rws__paper_table(const rws_experiment *e, const rws_results *r, char 
 
 /* ---- Texts, which the caller frees; NULL without memory. */
 
-/* The whole report as Markdown: what ran, the verdicts, each figure with the answer to its caption, the claims. `plan` is the
- * text of a budget (budget.h), or NULL. */
-char *rws__paper_document(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
-                          const char *plan);
+/* The whole report as Markdown: what ran, the verdicts, each figure with the answer to its caption, the claims. */
+char *rws__paper_document(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n);
 
 /* One line for each finished run, as CSV: what it is, and the mean of the last ten values of each metric. */
 char *rws__paper_csv(const rws_experiment *e, const rws_results *r);

@@ -257,7 +257,6 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RUNS("1-10", "10"), quick[] = RUNS("1-3", "20");
 
-static const int            order[] = {2, 20, 5, 10, 0};
 static const rws_result_key where[] = {{"model", "pcfg"}, {0}};
 
 const rws_experiment rws_experiment_pcfg = {
@@ -266,7 +265,6 @@ const rws_experiment rws_experiment_pcfg = {
     .sweep = sweep,
     .quick = quick,
     .iterations = 2000,
-    .order = order,
     .where = where,
     .variants = rws_vimco_variants,
     .figures = figures,

@@ -43,14 +43,9 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RWS_RUNS("sbn", "ww vimco", "2 5 10 50 100 500 1000 5000", "1-3", "1000000", "10000",
                                      "eval-particles 100\nlr 3e-4,500000:/3,800000:/3\nfinal 5000 10000\n");
-static const char middle[] = RWS_RUNS("sbn", "ww vimco", "2 5", "1-3", "500000", "5000",
-                                      "eval-particles 100\nlr 3e-4,250000:/3,400000:/3\nfinal 5000 1000\n")
-    RWS_RUNS("sbn", "ww vimco", "50", "1", "500000", "5000",
-             "eval-particles 100\nlr 3e-4,250000:/3,400000:/3\nfinal 5000 1000\n");
 static const char quick[] =
     RWS_RUNS("sbn", "ww vimco", "2 5 10 50", "1", "3000", "100", "eval-particles 100\nfinal 200 200\n");
 
-static const int            order[] = {5, 50, 2, 10, 100, 500, 1000, 5000, 0};
 static const rws_result_key where[] = {{"model", "sbn"}, {0}};
 
 const rws_experiment rws_experiment_sbn = {
@@ -59,8 +54,6 @@ const rws_experiment rws_experiment_sbn = {
     .sweep = sweep,
     .quick = quick,
     .iterations = 1000000,
-    .middle = middle,
-    .order = order,
     .where = where,
     .variants = rws_vimco_variants,
     .figures = figures,

@@ -7,8 +7,6 @@
 #include "rws/arguments.h"
 #include "sweep/campaign.h"
 #include "rws/command.h"
-#include "rws/options.h"
-#include "rws/probe.h"
 #include "rws/progress.h"
 #include "rws/output.h"
 #include "models/corpora/cache.h"
@@ -24,7 +22,7 @@
 
 #define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
 
-enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, KEY_BUDGET, MAX_EXPERIMENTS = 16, MAX_CLAIMS = 256 };
+enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, MAX_EXPERIMENTS = 16, MAX_CLAIMS = 256 };
 
 typedef struct {
     const rws_experiment *wanted[MAX_EXPERIMENTS];
@@ -32,7 +30,6 @@ typedef struct {
     const char           *out;
     const char           *examples; /* folder of the models of examples/; NULL: looked for beside the program */
     bool                  quick, report, sweep;
-    double                hours; /* of --budget, for all experiments; 0: as long as it takes */
     rws_campaign_options  campaign;
 } reproduce_options;
 
@@ -158,45 +155,15 @@ static rws_status with_examples(const reproduce_options *o, const rws_experiment
     return status;
 }
 
-/* ---- what fits into the hours */
+/* ---- one experiment */
 
-/* The hours of one experiment. */
-static double hours_of(const reproduce_options *o)
-{
-    return o->hours / o->n_wanted;
-}
-
-/* DIR/gmm, DIR/gmm-quick or DIR/gmm-3h; the caller frees it. */
+/* DIR/gmm or DIR/gmm-quick; the caller frees it. */
 static char *folder_of(const reproduce_options *o, const rws_experiment *e)
 {
-    char *name, *folder, suffix[32] = "";
-    if (o->quick) snprintf(suffix, sizeof suffix, "-quick");
-    if (o->hours > 0) snprintf(suffix, sizeof suffix, "-%gh", hours_of(o));
-    rws__need_memory(asprintf(&name, "%s%s", e->name, suffix) > 0, "the path of an experiment");
-    folder = rws__file_join(o->out, name);
-    free(name);
+    char *folder;
+    rws__need_memory(asprintf(&folder, "%s/%s%s", o->out, e->name, o->quick ? "-quick" : "") > 0,
+                     "the path of an experiment");
     return folder;
-}
-
-/* Reads a text; *out is NULL if there is no such file. The caller frees it. */
-static rws_status read_text(const char *folder, const char *name, char **out, rws_error *err)
-{
-    char      *path = rws__file_join(folder, name);
-    uint8_t   *bytes;
-    size_t     size;
-    rws_status status = RWS_OK;
-    *out = NULL;
-    rws__need_memory(path != NULL, "the path of a text");
-    if (access(path, F_OK) == 0) {
-        status = rws__file_read(path, RWS_MAX_SWEEP_BYTES, &bytes, &size, err);
-        if (status == RWS_OK) {
-            *out = strndup((const char *)bytes, size);
-            free(bytes);
-            rws__need_memory(*out != NULL, "a text");
-        }
-    }
-    free(path);
-    return status;
 }
 
 /* NULL as the text means that there was no memory for it. */
@@ -209,67 +176,11 @@ static rws_status write_text(const char *folder, const char *name, const char *t
     return status;
 }
 
-/* Times a few iterations of each kind of run, and chooses. */
-static rws_status choose(const reproduce_options *o, const rws_experiment *e, char **sweep, char **what, rws_error *err)
-{
-    rws_probes *probes = rws__probes_new();
-    const int   jobs = o->campaign.jobs ? (int)o->campaign.jobs : rws__options_cores();
-    rws_budget  b = {hours_of(o), jobs, rws__probe, probes};
-    char       *full = NULL, *middle = NULL;
-    double      seconds;
-    rws__note("%s: times a few iterations of each kind of run.", e->name);
-    rws_status status = with_examples(o, e, e->sweep, &full, err);
-    if (status == RWS_OK && e->middle) status = with_examples(o, e, e->middle, &middle, err);
-    if (status == RWS_OK) status = rws__budget_choose(&b, e, full, middle, sweep, what, err);
-    const int n = rws__probes_count(probes, &seconds);
-    if (status == RWS_OK) rws__note("%s: %d kinds of runs were timed in %.0f s.", e->name, n, seconds);
-    rws__probes_free(probes);
-    free(middle);
-    free(full);
-    return status;
-}
-
-static void print_plan(const reproduce_options *o, const rws_experiment *e, const char *what)
-{
-    if (o->campaign.json && !o->sweep)
-        rws__output_json(json_pack("{s:s,s:f,s:s}", "experiment", e->name, "hours", hours_of(o), "plan", what));
-    else fprintf(o->sweep ? stderr : stdout, "%s\n", what);
-    fflush(stdout);
-}
-
-/* The sweep of an experiment within the hours, which the caller frees. The first choice is written down, so that the
- * same command continues with it, whatever a second probe would measure. */
-static rws_status planned_sweep(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
-{
-    char      *folder = folder_of(o, e), *what = NULL;
-    rws_status status = read_text(folder, "sweep", out, err);
-    if (status == RWS_OK && *out) status = read_text(folder, "plan.md", &what, err);
-    if (status == RWS_OK && !*out) {
-        status = choose(o, e, out, &what, err);
-        if (status == RWS_OK && !o->sweep) {
-            status = rws__file_make_folder(folder, err);
-            if (status == RWS_OK) status = write_text(folder, "plan.md", what, err);
-            if (status == RWS_OK) status = write_text(folder, "sweep", *out, err);
-        }
-    }
-    if (status == RWS_OK && what) print_plan(o, e, what);
-    if (status != RWS_OK) {
-        free(*out);
-        *out = NULL;
-    }
-    free(what);
-    free(folder);
-    return status;
-}
-
 /* The sweep of an experiment; the caller frees it. */
 static rws_status sweep_of(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
 {
-    if (o->hours > 0) return planned_sweep(o, e, out, err);
     return with_examples(o, e, o->quick ? e->quick : e->sweep, out, err);
 }
-
-/* ---- one experiment */
 
 /* Trains the runs of the sweep into the folder, without those that are `known` to be finished. */
 static rws_status train(reproduction *r, const rws_experiment *e, const char *folder, const rws_results *known,
@@ -316,18 +227,15 @@ static rws_status write_claims(const rws_checked *claims, int n, const char *fol
     return status;
 }
 
-/* The report of the experiment, with its plan if there is one, and the numbers of its runs. */
+/* The report of the experiment, and the numbers of its runs. */
 static rws_status write_report(const rws_experiment *e, const rws_results *results, const rws_checked *claims, int n,
                                const char *folder, rws_error *err)
 {
-    char *plan;
-    RWS_TRY(read_text(folder, "plan.md", &plan, err));
-    char      *text = rws__paper_document(e, results, claims, n, plan), *csv = rws__paper_csv(e, results);
+    char      *text = rws__paper_document(e, results, claims, n), *csv = rws__paper_csv(e, results);
     rws_status status = write_text(folder, "report.md", text, err);
     if (status == RWS_OK) status = write_text(folder, "final.csv", csv, err);
     free(csv);
     free(text);
-    free(plan);
     return status;
 }
 
@@ -478,8 +386,6 @@ static rws_status reproduce_all(reproduction *r, rws_error *err)
 
 static const struct argp_option options[] = {
     {"quick", KEY_QUICK, 0, 0, "Fewer and shorter runs: minutes instead of hours", 0},
-    {"budget", KEY_BUDGET, "HOURS", 0,
-     "Choose iterations, particles and seeds that fit into so many hours, and say what is left out", 0},
     {"out", 'o', "DIR", 0, "The folder in which each experiment has its own (default: reproduction)", 0},
     {"report", KEY_REPORT, 0, 0, "Train nothing: figures and claims from the runs that are there", 0},
     {"sweep", KEY_SWEEP, 0, 0, "Only print the experiment's sweep file", 0},
@@ -512,13 +418,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);
     case KEY_REPORT: o->report = true; return 0;
     case KEY_SWEEP: o->sweep = true; return 0;
-    case KEY_BUDGET: return rws__arguments_real(state, "--budget", arg, 0.001, 1e6, &o->hours);
     case KEY_EXAMPLES: return rws__arguments_folder(state, "--examples", arg, &o->examples);
     case ARGP_KEY_ARG: return want(arg, o, state);
     case ARGP_KEY_END:
-        if (o->quick && o->hours > 0)
-            return rws__arguments_fail(state,
-                                       "--quick and --budget do not go together: --budget chooses the size by itself.");
         if (o->sweep && o->n_wanted > 1 && !o->campaign.json)
             return rws__arguments_fail(
                 state, "--sweep prints the sweep file of one experiment, and runs of several may have the "

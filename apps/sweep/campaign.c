@@ -172,7 +172,7 @@ static void find_kinds(campaign *s, const rws_sweep *sweep)
     for (int i = 0; i < s->n; i++) {
         entry *e = &s->entries[i];
         e->run = &sweep->runs[i];
-        kinds[i] = rws_sweep_kind(e->run, RWS_SWEEP_BUT_SEED);
+        kinds[i] = rws_sweep_kind(e->run);
         rws__need_memory(kinds[i] != NULL, "a sweep");
         while (strcmp(kinds[e->kind], kinds[i]) != 0) e->kind++;
     }

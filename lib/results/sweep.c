@@ -514,7 +514,7 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
 /* ---- kinds of runs */
 
 /* A line for each value: no word of a sweep has the end of a line in it. */
-char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness)
+char *rws_sweep_kind(const rws_sweep_run *run)
 {
     const rws_config *c = &run->config;
     rws_text          text;
@@ -524,9 +524,8 @@ char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness)
     fprintf(out, "%d\n%d\n%d\n%d\n", c->particles, c->batch, c->shards, c->particle_shards);
     fprintf(out, "%d\n%d\n%d\n", c->n_test, c->eval_particles, run->final_particles);
     fprintf(out, "%.17g\n%d\n", c->l2, c->scalar);
-    if (likeness == RWS_SWEEP_BUT_SEED)
-        fprintf(out, "%llu\n%llu\n%s\n%d\n", (unsigned long long)c->iterations, (unsigned long long)c->eval_every,
-                c->lr ? c->lr : "", run->final_test);
+    fprintf(out, "%llu\n%llu\n%s\n%d\n", (unsigned long long)c->iterations, (unsigned long long)c->eval_every,
+            c->lr ? c->lr : "", run->final_test);
     for (int i = 0; i < c->n_set; i++) fprintf(out, "%s\n", c->set[i]);
     return rws__text_end(&text);
 }
@@ -561,7 +560,7 @@ rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err)
     char     **kinds = calloc((size_t)s->n + 1, sizeof *kinds);
     rws_status status = iterations && kinds ? RWS_OK : no_memory(err);
     for (int i = 0; i < s->n && status == RWS_OK; i++) {
-        kinds[i] = rws_sweep_kind(&s->runs[i], RWS_SWEEP_BUT_SEED);
+        kinds[i] = rws_sweep_kind(&s->runs[i]);
         status = kinds[i] ? check_run(s, i, kinds, objects, iterations, err) : no_memory(err);
     }
     for (int i = 0; i < s->n && status == RWS_OK; i++) s->runs[i].config.iterations = iterations[i];

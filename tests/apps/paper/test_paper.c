@@ -3,7 +3,6 @@
  * files. */
 #include "files.h"
 
-#include "paper/budget.h"
 #include "paper/compare.h"
 #include "paper/paper.h"
 #include "rws_results.h"
@@ -702,137 +701,6 @@ static void test_sweeps(void **state)
     }
 }
 
-/* ---- a budget */
-
-/* An iteration takes K milliseconds, an evaluation 1 s, the last measurement 10 ms for each test datum. */
-static rws_status price(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err)
-{
-    (void)err;
-    ++*(int *)context;
-    *out = (rws_cost){0, 1e-3 * run->config.particles, 1, 1e-2};
-    return RWS_OK;
-}
-
-static rws_sweep *parsed(const char *text)
-{
-    rws_sweep *s;
-    rws_error  err = {""};
-    must(rws_sweep_parse(text, strlen(text), "test", &s, &err), &err);
-    return s;
-}
-
-static void test_plan(void **state)
-{
-    (void)state;
-    static const char text[] =
-        "model gmm\nmethods ws ww\nparticles 2 5 20\nseeds 1-3 7\niterations 1000\neval-every 100\n"
-        "lr 1e-3,400-600:/3,800:1e-4\nfinal 50 1000\nset start far\n"
-        "model gmm\nmethods dww\nparticles 20\niterations 2000\nset start near\n";
-    const rws_plan whole = {.share = 1, .seeds = 100}, some = {.share = 0.25, .seeds = 2, .n_K = 1, .K = {20}};
-    char          *same = rws__plan_apply(text, &whole, false), *less = rws__plan_apply(text, &some, false);
-    char          *stays = rws__plan_apply(text, &some, true);
-    rws_sweep     *a = parsed(text), *b = parsed(same), *c = parsed(less);
-    assert_int_equal(a->n, 25);
-    assert_int_equal(b->n, a->n);
-    for (int i = 0; i < a->n; i++) assert_string_equal(a->runs[i].name, b->runs[i].name);
-    assert_int_equal(c->n, 8); /* two methods, K = 2 and 5, two seeds; the block with K = 20 alone is gone */
-    assert_int_equal(c->runs[0].config.iterations, 250);
-    assert_int_equal(c->runs[0].config.eval_every, 25);
-    assert_int_equal(c->runs[0].final_test, 250);
-    assert_string_equal(c->runs[0].config.lr, "1e-3,100-150:/3,200:1e-4");
-    assert_non_null(strstr(stays, "lr 1e-3,400-600:/3,800:1e-4\n"));
-    rws_sweep_free(a), rws_sweep_free(b), rws_sweep_free(c);
-    free(same), free(less), free(stays);
-}
-
-/* More hours are never worse; what is chosen fits, and what it says is what it is. */
-static void test_budget(void **state)
-{
-    (void)state;
-    static const double hours[] = {0.2, 1, 5, 30, 200, 1e5};
-    int                 asked = 0;
-    for (int i = 0; rws_experiments[i]; i++) {
-        const rws_experiment *e = rws_experiments[i];
-        double                before = 0, all;
-        rws_error             err = {""};
-        rws_budget            b = {1e5, 2, price, &asked};
-        must(rws__budget_hours(&b, e->sweep, e->name, &all, &err), &err);
-        for (size_t h = 0; h < sizeof hours / sizeof *hours; h++) {
-            char  *sweep, *what;
-            double takes;
-            b.hours = hours[h];
-            const rws_status status = rws__budget_choose(&b, e, e->sweep, e->middle, &sweep, &what, &err);
-            if (status != RWS_OK) {
-                assert_int_equal(status, RWS_BAD_INPUT);
-                assert_non_null(strstr(err.text, "are not enough"));
-                assert_true(before == 0);
-                continue;
-            }
-            must(rws__budget_hours(&b, sweep, e->name, &takes, &err), &err);
-            assert_true(takes <= hours[h]);
-            assert_true(takes >= before * 0.99);
-            assert_true(takes > 0.25 * fmin(hours[h], all) || e->middle);
-            if (all < 0.9 * hours[h]) assert_string_equal(sweep, e->sweep);
-            else assert_true(strcmp(sweep, e->sweep) != 0);
-            assert_non_null(strstr(what, "| iterations | "));
-            before = takes;
-            free(sweep), free(what);
-        }
-    }
-    assert_true(asked > 0);
-}
-
-/* Hours for the middle size, and little more, choose exactly that. */
-static void test_budget_middle(void **state)
-{
-    (void)state;
-    int n_middles = 0, asked = 0;
-    for (int i = 0; rws_experiments[i]; i++) {
-        const rws_experiment *e = rws_experiments[i];
-        rws_budget            b = {0, 2, price, &asked};
-        rws_error             err = {""};
-        char                 *text, *what;
-        if (!e->middle) continue;
-        n_middles++;
-        must(rws__budget_hours(&b, e->middle, e->name, &b.hours, &err), &err);
-        b.hours *= 1.1 / 0.9;
-        must(rws__budget_choose(&b, e, e->sweep, e->middle, &text, &what, &err), &err);
-        rws_sweep *chosen = parsed(text), *middle = parsed(e->middle);
-        assert_int_equal(chosen->n, middle->n);
-        for (int k = 0; k < middle->n; k++) {
-            assert_string_equal(chosen->runs[k].name, middle->runs[k].name);
-            assert_int_equal(chosen->runs[k].config.iterations, middle->runs[k].config.iterations);
-            assert_int_equal(chosen->runs[k].config.eval_particles, 100);
-            assert_string_equal(chosen->runs[k].config.lr, middle->runs[k].config.lr);
-        }
-        rws_sweep_free(chosen), rws_sweep_free(middle);
-        free(text), free(what);
-    }
-    assert_int_equal(n_middles, 3);
-}
-
-/* A tenth of the hours costs seeds first, but never so many that nothing can be decided. */
-static void test_budget_seeds(void **state)
-{
-    (void)state;
-    int        asked = 0;
-    rws_error  err = {""};
-    rws_budget b = {0, 2, price, &asked};
-    char      *sweep, *what;
-    double     all;
-    must(rws__budget_hours(&b, rws_experiment_gmm.sweep, "gmm", &all, &err), &err);
-    b.hours = all * 0.6;
-    must(rws__budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
-    assert_non_null(strstr(sweep, "seeds 1 2 3 4 5\n"));
-    assert_non_null(strstr(sweep, "iterations 100000\n"));
-    assert_non_null(strstr(what, "| seeds | 10 | 5 |"));
-    free(sweep), free(what);
-    b.hours = all / 8;
-    must(rws__budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
-    assert_null(strstr(what, "decide no claim"));
-    free(sweep), free(what);
-}
-
 /* Every claim answers a figure or is one of few that need none, and every name that a figure gives is a claim's. */
 static void test_answers(void **state)
 {
@@ -860,10 +728,9 @@ static void test_report(void **state)
     add_gmm(5);
     find("dww", 2, 1)->result.failure = "It broke.";
     const int n = rws__paper_check(&rws_experiment_gmm, all(), checked, 64);
-    char     *text = rws__paper_document(&rws_experiment_gmm, all(), checked, n, "| gmm | in full |\n");
+    char     *text = rws__paper_document(&rws_experiment_gmm, all(), checked, n);
     assert_non_null(strstr(text, "# gmm: "));
     assert_non_null(strstr(text, "1 failed"));
-    assert_non_null(strstr(text, "## What fits into the hours, and what is left out\n\n| gmm | in full |"));
     assert_non_null(strstr(text, "](gmm-hinton.png)\n\n*Are branches pruned"));
     assert_non_null(strstr(text, "holds: G7a"));
     assert_non_null(strstr(text, "| G1 | "));
@@ -881,11 +748,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_gmm),     TEST(test_pruning),      TEST(test_comparison), TEST(test_gmm_near),
-        TEST(test_missing), TEST(test_pcfg),         TEST(test_air),        TEST(test_sbn),
-        TEST(test_texts),   TEST(test_figures),      TEST(test_sweeps),     TEST(test_plan),
-        TEST(test_budget),  TEST(test_budget_seeds), TEST(test_answers),    TEST(test_budget_middle),
-        TEST(test_short),   TEST(test_gmm_snr),      TEST(test_gmm_tried),  TEST(test_report),
+        TEST(test_gmm),     TEST(test_pruning), TEST(test_comparison), TEST(test_gmm_near),
+        TEST(test_missing), TEST(test_pcfg),    TEST(test_air),        TEST(test_sbn),
+        TEST(test_texts),   TEST(test_figures), TEST(test_sweeps),     TEST(test_answers),
+        TEST(test_short),   TEST(test_gmm_snr), TEST(test_gmm_tried),  TEST(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

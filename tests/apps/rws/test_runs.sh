@@ -453,43 +453,22 @@ gives 0 "the same runs, each with a store of its own" sweep gmm.sweep --out stor
 run reproduce gmm --report --out stores && grep -q '^[0-9]* of [0-9]* claims hold' out && cmp -s paper/gmm/claims.md stores/gmm/claims.md
 report $? "give the same claims"
 
-# ---- a budget: what fits is chosen, said, written down and kept
+# ---- runs that were trained elsewhere and exported
 
-refuses 'do not go together' reproduce gmm --quick --budget 1
-refuses '--budget' reproduce gmm --budget soon
-gives 2 "too few hours" reproduce gmm-tried --budget 0.001 -j 1 --out hours
-grep -q 'are not enough' err && [ ! -e hours ]
-report $? "a budget that is too small starts nothing"
-gives 0 "what would be chosen" reproduce gmm-snr --budget 0.01 -j 1 --sweep --out hours
-grep -q '^iterations' out && grep -q '^| iterations | 2,000 | ' err && [ ! -e hours ]
-report $? "is only printed"
-gives 0 "half a minute of gmm-snr" reproduce gmm-snr --budget 0.008 -j 1 --out hours
-grep -q '^| iterations | 2,000 | ' out && grep -q '^| seeds | 5 | ' out && [ -s hours/gmm-snr-0.008h/sweep ]
-report $? "says what it left out"
-grep -q '^## What fits into the hours' hours/gmm-snr-0.008h/report.md && grep -q '^| iterations | 2,000 | ' hours/gmm-snr-0.008h/report.md
-report $? "so does the report"
-cp hours/gmm-snr-0.008h/sweep first
-gives 0 "the same command" reproduce gmm-snr --budget 0.008 -j 1 --out hours
-cmp -s first hours/gmm-snr-0.008h/sweep && grep -q 'of them before' out && ! grep -q 'times a few' err
-report $? "continues with the same choice"
-mkdir -p elsewhere/gmm-snr-0.008h
-cp hours/gmm-snr-0.008h/sweep hours/gmm-snr-0.008h/plan.md elsewhere/gmm-snr-0.008h
-run export hours/gmm-snr-0.008h/runs --out elsewhere/gmm-snr-0.008h/runs.csv
-gives 0 "exported runs" reproduce gmm-snr --budget 0.008 -j 1 --out elsewhere
-(cd hours/gmm-snr-0.008h && cmp -s claims.md ../../elsewhere/gmm-snr-0.008h/claims.md && cmp -s final.csv ../../elsewhere/gmm-snr-0.008h/final.csv)
-report $? "are judged like the runs themselves"
-[ -z "$(find elsewhere -name checkpoint.safetensors)" ]
-report $? "and are not trained again"
-gives 0 "exported runs that are in the store as well" export elsewhere/gmm-snr-0.008h/runs.csv --out hours/gmm-snr-0.008h/runs.csv
-cp hours/gmm-snr-0.008h/claims.md first && run reproduce gmm-snr --budget 0.008 -j 1 --out hours --report
-cmp -s first hours/gmm-snr-0.008h/claims.md
-report $? "count once"
-rm hours/gmm-snr-0.008h/plan.md && mkdir hours/gmm-snr-0.008h/plan.md
-gives 2 "a plan that cannot be read" reproduce gmm-snr --budget 0.008 -j 1 --out hours
-gives 2 "also where the sweep is only printed" reproduce gmm-snr --budget 0.008 -j 1 --sweep --out hours
-grep -q 'plan.md" is not a regular file' err
-report $? "is named"
-rmdir hours/gmm-snr-0.008h/plan.md
+mkdir -p elsewhere/gmm elsewhere/gmm-quick
+run export paper/gmm/runs --out elsewhere/gmm/runs.csv
+gives 0 "figures and claims from exported runs" reproduce gmm --report --out elsewhere
+cmp -s paper/gmm/final.csv elsewhere/gmm/final.csv
+report $? "are those of the runs themselves"
+cp paper/gmm/claims.md first && cp elsewhere/gmm/runs.csv paper/gmm && run reproduce gmm --report --out paper
+cmp -s first paper/gmm/claims.md && cmp -s elsewhere/gmm/final.csv paper/gmm/final.csv
+report $? "exported runs that are in the store as well count once"
+"$rws" reproduce gmm --quick --sweep >quick.sweep
+"$rws" sweep quick.sweep --list >names
+{ echo run,model,iterations,iteration,seconds,p_error && sed 's/$/,gmm,100000,100000,1,0.5/' names; } >elsewhere/gmm-quick/runs.csv
+gives 0 "an experiment whose runs are all exported" reproduce gmm --quick --out elsewhere
+grep -q "^$(wc -l <names) runs: $(wc -l <names) finished" out && [ -z "$(find elsewhere -name checkpoint.safetensors)" ]
+report $? "trains none of them again"
 
 # ---- a sweep in tasks, as schedulers start them: no two write the same file
 

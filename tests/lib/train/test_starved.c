@@ -16,7 +16,6 @@
 #include "models/corpora/sentences.h"
 #include "data/table.h"
 #include "engine/setup.h"
-#include "paper/budget.h"
 #include "rws_results.h"
 #include "data/safetensors.h"
 #include "store/store.h"
@@ -281,33 +280,6 @@ static rws_status use_sweep(rws_error *err)
     return status;
 }
 
-/* An experiment that is cut down to some hours. */
-static rws_status price(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err)
-{
-    (void)context, (void)run, (void)err;
-    *out = (rws_cost){.iteration = 1e-3, .evaluation = 0.1};
-    return RWS_OK;
-}
-
-static rws_status use_plan(rws_error *err)
-{
-    static const char sweep[] = "model gmm\nmethods ww\nparticles 2\nseeds 1-2\niterations 1000000\n";
-    const rws_budget  b = {.hours = 0.2, .jobs = 1, .price = price};
-    rws_experiment    e = {.name = "small"};
-    char             *smaller, *what;
-    RWS_TRY(rws__budget_choose(&b, &e, sweep, NULL, &smaller, &what, err));
-    assert_non_null(strstr(what, "| iterations | 1,000,000 | "));
-    free(smaller);
-    free(what);
-    return RWS_OK;
-}
-
-static void plans(void **state)
-{
-    (void)state;
-    starve(use_plan);
-}
-
 static void sweeps(void **state)
 {
     (void)state;
@@ -320,9 +292,8 @@ static void sweeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grammars), cmocka_unit_test(images),  cmocka_unit_test(paths),
-        cmocka_unit_test(tables),   cmocka_unit_test(tensors), cmocka_unit_test(stores),
-        cmocka_unit_test(sweeps),   cmocka_unit_test(texts),   cmocka_unit_test(plans),
+        cmocka_unit_test(grammars), cmocka_unit_test(images), cmocka_unit_test(paths),  cmocka_unit_test(tables),
+        cmocka_unit_test(tensors),  cmocka_unit_test(stores), cmocka_unit_test(sweeps), cmocka_unit_test(texts),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
