@@ -82,8 +82,11 @@ typedef struct {
     double *coef_given; /* log q of given choices; NULL if none was given */
     double *coef_out[RWS_OUTPUTS];
     double *l, *w, *L; /* scratch for weighing: a number per row, per row, per datum */
-    double *work[2];   /* scratch: two numbers per row */
+    double *work[3];   /* scratch: three numbers per row */
 } rws_scores;
+
+/* Numbers that the columns to be filled in and the scratch have space for behind the last row. */
+#define RWS_ROWS_BEHIND 8
 
 typedef struct {
     uint64_t rows, particles, calls, flops;

@@ -307,6 +307,16 @@ static void check_numbers(rws_engine *e)
         if (s->log_d[i] == -INFINITY && s->log_p[i] > -INFINITY) name_impossible_draw(e, i);
 }
 
+static double *column_new(rws_engine *e, int n)
+{
+    return RWS_NEW(&e->arena, double, n + RWS_ROWS_BEHIND);
+}
+
+static double *column_of_zeros(rws_engine *e, int n)
+{
+    return memset(column_new(e, n), 0, (size_t)n * sizeof(double));
+}
+
 void rws__scores_make(rws_engine *e)
 {
     if (e->pass.mode == RWS_COMPUTE) check_results(e);
@@ -332,13 +342,13 @@ void rws__scores_make(rws_engine *e)
         s->coef_out[i] = NULL;
         if (s->out[i]) s->coef_out[i] = RWS_NEW0(&e->arena, double, s->n);
     }
-    s->l = RWS_NEW(&e->arena, double, s->n);
-    s->w = RWS_NEW(&e->arena, double, s->n);
     s->L = RWS_NEW(&e->arena, double, s->B);
-    for (int i = 0; i < 2; i++) s->work[i] = RWS_NEW(&e->arena, double, s->n);
-    s->coef_p = RWS_NEW0(&e->arena, double, s->n);
-    s->coef_q = RWS_NEW0(&e->arena, double, s->n);
-    s->coef_r = RWS_NEW0(&e->arena, double, s->n);
+    s->l = column_new(e, s->n);
+    s->w = column_new(e, s->n);
+    for (int i = 0; i < 3; i++) s->work[i] = column_new(e, s->n);
+    s->coef_p = column_of_zeros(e, s->n);
+    s->coef_q = column_of_zeros(e, s->n);
+    s->coef_r = column_of_zeros(e, s->n);
     check_numbers(e);
 }
 

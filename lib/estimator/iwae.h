@@ -14,11 +14,16 @@
     .mode = RWS_WAKE, .pathwise = true, .labels = true, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
     .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)
 
-/* signal: of one particle of row i, or anything if the datum is impossible */
-static inline void rws__iwae_row(rws_scores *s, uint32_t i, double share, double signal)
+/* signal: of one particle of each row; any finite number in a row of an impossible datum */
+static inline void rws__iwae_rows(rws_scores *s, double share, const double *signal)
 {
-    s->coef_q[i] = share * (s->count[i] * signal - s->w[i]);
-    s->coef_r[i] = -share * s->w[i];
+    const uint32_t *count = s->count;
+    const double   *w = s->w;
+    double         *q = s->coef_q, *r = s->coef_r;
+#pragma omp simd
+    for (int i = 0; i < s->n; i++) q[i] = share * ((int32_t)count[i] * signal[i] - w[i]);
+#pragma omp simd
+    for (int i = 0; i < s->n; i++) r[i] = -share * w[i];
 }
 
 #endif

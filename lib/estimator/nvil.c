@@ -40,17 +40,20 @@ static void program(rws_path *path, void *method)
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     const double sd = sqrt(m->memory[VARIANCE]), divide = sd > 1 ? sd : 1;
+    double      *signal = s->work[0], *of_datum = s->work[1];
     rws__weigh(s, share, tally);
     for (int d = 0; d < s->B; d++) {
+        of_datum[d] = 0;
         if (s->L[d] == -INFINITY) continue;
         const uint32_t first = s->start[d];
         const double   error = s->L[d] - s->out[BASELINE][first];
-        for (uint32_t i = first; i < s->start[d + 1]; i++)
-            rws__iwae_row(s, i, share, (error - m->memory[MEAN]) / divide);
+        of_datum[d] = (error - m->memory[MEAN]) / divide;
         s->coef_out[BASELINE][first] = 2 * share * error; /* the baseline is one number for all rows of the datum */
         tally->signal += error;
         tally->signal2 += error * error;
     }
+    rws__spread(s, of_datum, signal);
+    rws__iwae_rows(s, share, signal);
 }
 
 static void remember(rws_method *m, const rws_tally *t)

@@ -5,9 +5,10 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 {
     (void)m;
     rws__weigh(s, share, tally);
-    for (int d = 0; d < s->B; d++)
-        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++)
-            rws__iwae_row(s, i, share, s->L[d]);
+    double *signal = s->work[0], *of_datum = s->work[1];
+    for (int d = 0; d < s->B; d++) of_datum[d] = s->L[d] == -INFINITY ? 0 : s->L[d];
+    rws__spread(s, of_datum, signal);
+    rws__iwae_rows(s, share, signal);
 }
 
 const rws_estimator rws_estimator_reinforce = {

@@ -4,13 +4,13 @@
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m;
-    const double log_others = log(s->K - 1);
-    double      *log_rest = s->work[0];
+    const double more = log(s->K) - log(s->K - 1);
     rws__weigh(s, share, tally);
-    rws__leave_one_out(s, false, log_rest);
-    for (int d = 0; d < s->B; d++)
-        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) /* nothing to compare with: 0 */
-            rws__iwae_row(s, i, share, log_rest[i] == -INFINITY ? 0 : s->L[d] - log_rest[i] + log_others);
+    const double *gain = rws__leave_one_out(s, false);
+    double       *signal = s->work[1];
+    for (int i = 0; i < s->n; i++)
+        signal[i] = gain[i] == INFINITY ? 0 : gain[i] - more; /* nothing to compare with: 0 */
+    rws__iwae_rows(s, share, signal);
 }
 
 const rws_estimator rws_estimator_rloo = {

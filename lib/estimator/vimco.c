@@ -26,18 +26,15 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     const settings *set = m->own;
-    const double    log_K = set->no_log_K ? 0 : log(s->K);
-    double         *log_rest = s->work[0];
+    const double    more = set->no_log_K ? log(s->K) : 0;
     rws__weigh(s, share, tally);
-    rws__leave_one_out(s, true, log_rest);
-    for (int d = 0; d < s->B; d++)
-        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) {
-            const double baseline = log_rest[i] - log_K;
-            double       signal = s->L[d] - baseline;
-            if (set->air_reference) signal = (s->l[i] == -INFINITY ? 0 : s->l[i] - baseline) / s->K;
-            if (baseline == -INFINITY) signal = 0; /* all others impossible: nothing to compare with */
-            rws__iwae_row(s, i, share, signal);
-        }
+    const double *gain = rws__leave_one_out(s, true);
+    double       *signal = s->work[1];
+    for (int i = 0; i < s->n; i++)
+        signal[i] = gain[i] == INFINITY ? 0 : gain[i] - more; /* nothing to compare with: 0 */
+    for (int i = 0; i < s->n && set->air_reference; i++)
+        if (gain[i] < INFINITY) signal[i] = s->l[i] == -INFINITY ? 0 : (s->l[i] - s->L[s->datum[i]] + signal[i]) / s->K;
+    rws__iwae_rows(s, share, signal);
 }
 
 const rws_estimator rws_estimator_vimco = {

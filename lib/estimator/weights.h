@@ -23,8 +23,13 @@ void rws__weigh(rws_scores *s, double share, rws_tally *tally);
  * datum whose choices are all given that is the gradient of log q(z | x). After rws__weigh; nothing if none was given. */
 void rws__weigh_given(rws_scores *s);
 
-/* The leave-one-out sums of VIMCO and RLOO. For each row, over all particles but one of it: the log of the sum of weights,
- * to which the geometric mean of those weights is added if asked for; -inf where there is nothing. After rws__weigh. */
-void rws__leave_one_out(rws_scores *s, bool with_geometric, double *log_rest);
+/* to = for each row, the number of its datum. */
+void rws__spread(const rws_scores *s, const double *of_datum, double *to);
+
+/* The leave-one-out sums of VIMCO and RLOO, after rws__weigh: for each row, the log of the sum of all weights of its datum
+ * less the log of that sum over all particles but one of the row, to which the geometric mean of their weights is added if
+ * asked for. +inf where the others weigh nothing, as in every row of an impossible datum. The numbers are in work[0]; work
+ * and coef_q are overwritten. */
+const double *rws__leave_one_out(rws_scores *s, bool with_geometric);
 
 #endif

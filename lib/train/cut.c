@@ -239,9 +239,9 @@ static void *take(char **at, size_t bytes)
  * first one and reads what the first one left, so that the block is large enough and stays where it is. */
 static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
 {
-    const size_t rows = 7 + COLUMNS + RWS_OUTPUTS; /* of doubles */
-    const size_t bytes =
-        2 * whole((B + 2 * n + 2) * sizeof(uint32_t)) + B * sizeof(double) + rows * whole(n * sizeof(double));
+    const size_t rows = 8 + COLUMNS + RWS_OUTPUTS; /* of doubles */
+    const size_t bytes = 2 * whole((B + 2 * n + 2) * sizeof(uint32_t)) + B * sizeof(double) +
+                         rows * whole((n + RWS_ROWS_BEHIND) * sizeof(double));
     if (bytes <= j->capacity) return true;
     RWS_CHECK(!second);
     free(j->numbers);
@@ -255,7 +255,7 @@ static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
 static void lay_out(rws_joined *j, unsigned columns, bool second, uint32_t **start, uint32_t **count, double **column)
 {
     rws_scores  *s = &j->scores;
-    const size_t B = (size_t)s->B, n = (size_t)s->n, row = n * sizeof(double);
+    const size_t B = (size_t)s->B, n = (size_t)s->n, row = (n + RWS_ROWS_BEHIND) * sizeof(double);
     char        *at = (char *)j->numbers;
     *start = take(&at, (B + 1) * sizeof(uint32_t));
     *count = take(&at, 2 * n * sizeof(uint32_t));
@@ -263,7 +263,7 @@ static void lay_out(rws_joined *j, unsigned columns, bool second, uint32_t **sta
     s->count = *count;
     s->datum = *count + n;
     s->L = take(&at, B * sizeof(double));
-    double **work[] = {&s->l, &s->w, &s->work[0], &s->work[1], &s->coef_p, &s->coef_q, &s->coef_r};
+    double **work[] = {&s->l, &s->w, &s->work[0], &s->work[1], &s->work[2], &s->coef_p, &s->coef_q, &s->coef_r};
     for (size_t k = 0; k < sizeof work / sizeof *work; k++) *work[k] = take(&at, row);
     for (int c = 0; c < COLUMNS; c++) column[c] = take(&at, row);
     for (int c = 0; c < RWS_OUTPUTS; c++) {

@@ -7,13 +7,14 @@
 #include "models/model.h"
 
 #define MAX_ROWS 64
+#define ROOM (MAX_ROWS + RWS_ROWS_BEHIND)
 
 typedef struct {
     rws_scores s;
     uint32_t   start[8], count[MAX_ROWS], datum[MAX_ROWS];
     double     log_p[MAX_ROWS], log_q[MAX_ROWS], out[RWS_OUTPUTS][MAX_ROWS];
-    double     coef_p[MAX_ROWS], coef_q[MAX_ROWS], coef_r[MAX_ROWS], coef_out[RWS_OUTPUTS][MAX_ROWS];
-    double     l[MAX_ROWS], w[MAX_ROWS], L[MAX_ROWS], work[2][MAX_ROWS];
+    double     coef_p[ROOM], coef_q[ROOM], coef_r[ROOM], coef_out[RWS_OUTPUTS][MAX_ROWS];
+    double     l[ROOM], w[ROOM], L[MAX_ROWS], work[3][ROOM];
     rws_tally  tally;
 } sheet;
 
@@ -35,7 +36,7 @@ static void sheet_make(sheet *t, int B, int n, const double *l, const uint32_t *
     t->s.coef_p = t->coef_p, t->s.coef_q = t->coef_q, t->s.coef_r = t->coef_r;
     t->s.l = t->l, t->s.w = t->w, t->s.L = t->L;
     for (int j = 0; j < RWS_OUTPUTS; j++) t->s.out[j] = t->out[j], t->s.coef_out[j] = t->coef_out[j];
-    for (int j = 0; j < 2; j++) t->s.work[j] = t->work[j];
+    for (int j = 0; j < 3; j++) t->s.work[j] = t->work[j];
 }
 
 /* A method without a trainer: the estimator's settings with their defaults, but for the one that `e` gives. */
