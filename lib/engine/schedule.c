@@ -419,7 +419,7 @@ static void run_all(rws_engine *e)
     while (e->status == RWS_OK) {
         rws__host_enter(e);
         while (e->ready_at < e->n_ready && e->status == RWS_OK) {
-            const uint32_t index = e->ready[e->ready_at++];
+            const uint32_t index = e->ready[e->pass.backwards ? --e->n_ready : e->ready_at++];
             rws_path      *path = e->paths[index];
             e->running = path;
             rws__host_resume(path);
