@@ -94,4 +94,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_check = {"check", "look for mistakes in a model and its guide", run};
+const rws_command rws_command_check = {"check", "look for mistakes in a model and its guide", run, &argp};
