@@ -266,9 +266,9 @@ typedef struct {
 
 typedef struct {
     const rws_check_finding *list; /* the most severe first */
-    int                n;
-    double             seconds;            /* that an iteration takes; NaN: an iteration failed */
-    uint64_t           rows, paths, calls; /* of an iteration: rows that are computed, paths, calls of kernels */
+    int                      n;
+    double                   seconds;            /* that an iteration takes; NaN: an iteration failed */
+    uint64_t                 rows, paths, calls; /* of an iteration: rows that are computed, paths, calls of kernels */
 } rws_check_findings;
 
 const char *rws_severity_name(rws_severity s); /* "note", "warning", "mistake"; static */

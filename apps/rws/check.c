@@ -70,18 +70,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
     .parser = parse,
-    .doc = "Reviews a model and its guide on a few data, at the parameters that training starts from: whether scores "
-           "depend on the order in which particles run or on numbers from elsewhere, whether gradients agree with "
-           "differences, whether parameters are used by the program that they belong to, whether the guide reaches what "
-           "the model draws, whether data are possible, and what an iteration costs. The options are those of rws train. "
-           "Exit status 2 if there is a mistake.",
+    .doc =
+        "Reviews a model and its guide on a few data, at the parameters that training starts from: whether scores "
+        "depend on the order in which particles run or on numbers from elsewhere, whether gradients agree with "
+        "differences, whether parameters are used by the program that they belong to, whether the guide reaches what "
+        "the model draws, whether data are possible, and what an iteration costs. The options are those of rws train. "
+        "Exit status 2 if there is a mistake.",
     .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
 };
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    rws_options   o;
-    rws_trainer  *trainer = NULL;
+    rws_options         o;
+    rws_trainer        *trainer = NULL;
     rws_check_findings *f = NULL;
     RWS_TRY(rws__arguments_parse(&argp, "rws check", argc, argv, 0, &o, err));
     rws__options_fill(&o);

@@ -222,7 +222,10 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
 /* The options that were given and may differ from the run's own. */
 static rws_config changes_of(const rws_options *o)
 {
-    rws_config changes = {.model = rws__options_model(o), .changed = o->config.changed, .no_check = o->config.no_check, .limits = o->config.limits};
+    rws_config changes = {.model = rws__options_model(o),
+                          .changed = o->config.changed,
+                          .no_check = o->config.no_check,
+                          .limits = o->config.limits};
     if (rws__options_given(o, "threads"))
         changes.threads = o->config.threads ? o->config.threads : rws__options_cores();
     if (rws__options_given(o, "iterations")) changes.iterations = o->config.iterations;

@@ -19,9 +19,9 @@ typedef struct {
     int                 n_particles; /* of a datum, for the parts that compare particles */
     double              until;       /* the clock's time after which no further pass begins; 0: there is none */
     rws_arena           memory;      /* of the texts, and of scratch */
-    rws_check_finding        *list;
+    rws_check_finding  *list;
     int                 n, capacity;
-    rws_use            *uses; /* by number of the parameter: in all passes so far */
+    rws_use            *uses;     /* by number of the parameter: in all passes so far */
     bool                hopeless; /* the programs fail on a single particle: nothing else can be tried */
 } rws_review;
 

@@ -57,7 +57,7 @@ rws_status rws__review_add(rws_review *r, const char *kind, rws_severity severit
     va_end(args);
     if (is_told(r, kind, about)) return RWS_OK;
     if (r->n == r->capacity) {
-        const int    more = r->capacity ? 2 * r->capacity : 8;
+        const int          more = r->capacity ? 2 * r->capacity : 8;
         rws_check_finding *list = realloc(r->list, (size_t)more * sizeof *list);
         if (!list) return rws_no_memory(err, "a finding");
         r->list = list;

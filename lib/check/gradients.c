@@ -1,7 +1,7 @@
 /* gradients.c - gradients of every parameter against differences.
  *
- * Of some data, the choices of one particle each are taken and held; f is the sum of their log p and log q. Then, for each parameter w and a
- * direction d of random signs,
+ * Of some data, the choices of one particle each are taken and held; f is a sum of their log p and log q with different
+ * shares, so that they do not cancel. Then, for each parameter w and a direction d of random numbers,
  *
  *     (f(w + h d) - f(w - h d)) / 2 h   =   d . grad f
  *
@@ -77,9 +77,10 @@ static rws_status hold(rws_review *r, held *list, int *n, rws_error *err)
 /* f; NaN if a pass fails. Adds its gradient to `gradient` unless that is NULL. */
 static double score(rws_review *r, const held *list, int n, float *gradient)
 {
-    const float *fields[RWS_FIELDS];
-    rws_error    why;
-    double       f = 0;
+    static const double share[CASES] = {1, 0.4, 0.7};
+    const float        *fields[RWS_FIELDS];
+    rws_error           why;
+    double              f = 0;
     for (int i = 0; i < n; i++) {
         rws_pass pass = rws__review_pass(r, list[i].datum, 1, 1, 6, fields);
         pass.given = list[i].list;
@@ -87,9 +88,9 @@ static double score(rws_review *r, const held *list, int n, float *gradient)
         pass.groups = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI);
         if (rws__engine_forward(r->engine, &pass, &why) != RWS_OK) return NAN;
         rws_scores *s = rws__engine_scores(r->engine);
-        f += s->log_p[0] + (s->log_given ? s->log_given[0] : 0);
-        s->coef_p[0] = 1;
-        if (s->coef_given) s->coef_given[0] = 1;
+        f += share[i] * (s->log_p[0] + (s->log_given ? s->log_given[0] : 0));
+        s->coef_p[0] = share[i];
+        if (s->coef_given) s->coef_given[0] = share[i];
         if (gradient && rws__engine_backward(r->engine, pass.groups, gradient, &why) != RWS_OK) return NAN;
     }
     return f;
@@ -103,8 +104,8 @@ static void move(rws_review *r, const rws_param *p, const float *from, const flo
 }
 
 /* Whether slope and difference agree for this step; writes the difference. */
-static bool agrees(rws_review *r, const held *list, int n, const rws_param *p, const float *from, const float *direction,
-                   float h, double slope, double *difference)
+static bool agrees(rws_review *r, const held *list, int n, const rws_param *p, const float *from,
+                   const float *direction, float h, double slope, double *difference)
 {
     move(r, p, from, direction, h);
     const double above = score(r, list, n, NULL);
@@ -127,7 +128,7 @@ static double largest(const float *x, size_t n)
 static rws_status check_param(rws_review *r, const held *list, int n, const rws_param *p, const float *gradient,
                               rws_error *err)
 {
-    static const float steps[] = {1e-2f, 1e-3f, 3e-2f, 1e-4f};
+    static const float steps[] = {1e-2f, 1e-3f, 3e-2f, 3e-3f};
     const size_t       size = rws__param_size(p);
     float             *from = RWS_TRY_NEW(&r->memory, float, size), *direction = RWS_TRY_NEW(&r->memory, float, size);
     double             slope = 0, difference = 0;
@@ -137,21 +138,22 @@ static rws_status check_param(rws_review *r, const held *list, int n, const rws_
         rws_random random = rws__random_new(rws__review_key(r, 7 + draw), (uint32_t)p->number);
         slope = 0;
         for (size_t i = 0; i < size; i++) {
-            direction[i] = rws_random_below(&random, 2) ? 1.0f : -1.0f;
+            direction[i] = (float)rws_random_normal(&random);
             slope += (double)(direction[i] * gradient[p->offset + i]);
         }
         for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
             if (agrees(r, list, n, p, from, direction, steps[i], slope, &difference)) return RWS_OK;
     }
     const bool none = largest(gradient + p->offset, size) == 0;
-    return rws__review_add(r, "gradient", none ? RWS_WARNING : RWS_MISTAKE, p->name, err,
-                           "The scores change with the parameter \"%s\" at the rate %.4g, but their gradient says %.4g. %s",
-                           p->name, difference, slope,
-                           none ? "A program computes with numbers that it has read from the parameter (rws_param_values, "
-                                  "rws_look), or makes them constant (rws_stop): the parameter does not learn from there. "
-                                  "Compute with rws_parameter."
-                                : "The gradient of a family or an operation of the program's own is wrong, or a part of the "
-                                  "parameter is read as plain numbers.");
+    return rws__review_add(
+        r, "gradient", none ? RWS_WARNING : RWS_MISTAKE, p->name, err,
+        "The scores change with the parameter \"%s\" at the rate %.4g, but their gradient says %.4g. %s", p->name,
+        difference, slope,
+        none ? "A program computes with numbers that it has read from the parameter (rws_param_values, "
+               "rws_look), or makes them constant (rws_detach): the parameter does not learn from there. "
+               "Compute with rws_parameter."
+             : "The gradient of a family or an operation of the program's own is wrong, or a part of the "
+               "parameter is read as plain numbers.");
 }
 
 rws_status rws__check_gradients(rws_review *r, rws_error *err)

@@ -18,17 +18,19 @@ static rws_status check_group(rws_review *r, const rws_param *p, rws_error *err)
 {
     const rws_use *use = &r->uses[p->number];
     if (p->group == RWS_PHI && use->model)
-        return rws__review_add(r, "group", RWS_MISTAKE, p->name, err,
-                               "The model uses the parameter \"%s\", which belongs to the guide (phi); methods learn it "
-                               "differently, or not at all, and answers differ with them. Parameters of the model belong to "
-                               "theta.",
-                               p->name);
+        return rws__review_add(
+            r, "group", RWS_MISTAKE, p->name, err,
+            "The model uses the parameter \"%s\", which belongs to the guide (phi); methods learn it "
+            "differently, or not at all, and answers differ with them. Parameters of the model belong to "
+            "theta.",
+            p->name);
     if (p->group == RWS_THETA && use->guide && !use->model)
-        return rws__review_add(r, "group", steps_apart(r->program) ? RWS_MISTAKE : RWS_WARNING, p->name, err,
-                               "Only the guide uses the parameter \"%s\", but it belongs to the model (theta). Methods that "
-                               "step the two apart (ws, wws, dww) do not learn it. Give it to phi, by a name such as "
-                               "\"phi.net\".",
-                               p->name);
+        return rws__review_add(
+            r, "group", steps_apart(r->program) ? RWS_MISTAKE : RWS_WARNING, p->name, err,
+            "Only the guide uses the parameter \"%s\", but it belongs to the model (theta). Methods that "
+            "step the two apart (ws, wws, dww) do not learn it. Give it to phi, by a name such as "
+            "\"phi.net\".",
+            p->name);
     return RWS_OK;
 }
 
@@ -84,19 +86,19 @@ static rws_status count_unreached(rws_review *r, rws_error *err)
         n += u.here ? s->count[i] : 0;
     }
     if (!n) return RWS_OK;
-    return rws__review_add(r, "reach", RWS_MISTAKE, u.site, err,
-                           "The guide cannot propose what the model draws at site \"%s\" in %.3g %% of the model's samples: "
-                           "its probability there is zero, or as good as zero. Such posteriors are never found, and the "
-                           "evidence is too low while kl and ess look good. Let the guide give every value of the model "
-                           "some probability.",
-                           u.site, 100.0 * n / DREAMS);
+    return rws__review_add(
+        r, "reach", RWS_MISTAKE, u.site, err,
+        "The guide cannot propose what the model draws at site \"%s\" in %.3g %% of the model's samples: "
+        "its probability there is zero, or as good as zero. Such posteriors are never found, and the "
+        "evidence is too low while kl and ess look good. Let the guide give every value of the model "
+        "some probability.",
+        u.site, 100.0 * n / DREAMS);
 }
 
 rws_status rws__check_dreams(rws_review *r, rws_error *err)
 {
-    rws_error      why;
-    const rws_pass pass =
-        rws__program_pass(r->program, RWS_SLEEP, 1, DREAMS, NULL, rws__review_key(r, 2));
+    rws_error        why;
+    const rws_pass   pass = rws__program_pass(r->program, RWS_SLEEP, 1, DREAMS, NULL, rws__review_key(r, 2));
     const rws_status status = rws__engine_forward(r->engine, &pass, &why);
     if (status == RWS_STOPPED) return status;
     if (status != RWS_OK)
@@ -139,12 +141,13 @@ rws_status rws__check_global(rws_review *r, rws_error *err)
     if (status != RWS_OK) return status == RWS_STOPPED ? status : RWS_OK;
     if (rws__engine_terms(r->engine, 0, look_for_global, &site) != RWS_OK) return rws_no_memory(err, "a review");
     if (!site) return RWS_OK;
-    return rws__review_add(r, "global", RWS_WARNING, site, err,
-                           "The guide draws site \"%s\" from parameters alone, without looking at the datum. Each datum has "
-                           "a draw of its own there, and the posterior is that given one datum. If all data share one value, "
-                           "make them one datum: one field, or a series, that holds all rows, and a batch of 1; if each has "
-                           "its own, let the guide look at the datum.",
-                           site);
+    return rws__review_add(
+        r, "global", RWS_WARNING, site, err,
+        "The guide draws site \"%s\" from parameters alone, without looking at the datum. Each datum has "
+        "a draw of its own there, and the posterior is that given one datum. If all data share one value, "
+        "make them one datum: one field, or a series, that holds all rows, and a batch of 1; if each has "
+        "its own, let the guide look at the datum.",
+        site);
 }
 
 /* ---- jumps */
@@ -163,12 +166,13 @@ rws_status rws__check_jumps(rws_review *r, rws_error *err)
     for (uint32_t i = 0; !end; i++) {
         const char *site = rws__engine_jump(r->engine, i, &end);
         if (!site) continue;
-        RWS_TRY(rws__review_add(r, "jump", RWS_NOTE, site, err,
-                                "A program branches on, looks at or compares a value that is made of site \"%s\". Methods "
-                                "that differentiate through values (vimco, reinforce, rloo, nvil) take the score of this site "
-                                "instead; say so in setup, by gradient score (rws_setup_gradient), and every pass begins "
-                                "with it.",
-                                site));
+        RWS_TRY(rws__review_add(
+            r, "jump", RWS_NOTE, site, err,
+            "A program branches on, looks at or compares a value that is made of site \"%s\". Methods "
+            "that differentiate through values (vimco, reinforce, rloo, nvil) take the score of this site "
+            "instead; say so in setup, by gradient score (rws_setup_gradient), and every pass begins "
+            "with it.",
+            site));
     }
     return RWS_OK;
 }

@@ -187,23 +187,26 @@ static rws_status tell(rws_review *r, const difference *d, rws_error *err)
 {
     const char *at = d->site ? d->site : "", *first = d->site ? ", first at site \"" : "", *end = d->site ? "\"" : "";
     if (d->what == RANDOM)
-        return rws__review_add(r, "random", RWS_MISTAKE, d->site, err,
-                               "Two executions with the same random numbers have different scores%s%s%s. The program takes "
-                               "numbers from elsewhere: from a generator of its own (rand, random, numpy.random), a clock or "
-                               "a file, or from a variable that lasts from one execution to the next. A program is a "
-                               "function of its choices; what is random is drawn at a site.",
-                               first, at, end);
+        return rws__review_add(
+            r, "random", RWS_MISTAKE, d->site, err,
+            "Two executions with the same random numbers have different scores%s%s%s. The program takes "
+            "numbers from elsewhere: from a generator of its own (rand, random, numpy.random), a clock or "
+            "a file, or from a variable that lasts from one execution to the next. A program is a "
+            "function of its choices; what is random is drawn at a site.",
+            first, at, end);
     if (d->what == FAILS)
-        return rws__review_add(r, "state", RWS_MISTAKE, NULL, err,
-                               "One particle at a time the programs run, but %s they fail: %s This happens if a program "
-                               "keeps a number in its state (self) or in a static variable across a choice, where the "
-                               "executions for other particles change it. Keep it in a local variable.",
-                               d->how, d->error.text);
-    return rws__review_add(r, "state", RWS_MISTAKE, d->site, err,
-                           "The same draws have other scores if particles run %s than if each runs alone%s%s%s. The program "
-                           "keeps a number in its state (self) or in a static variable across a choice, where the executions "
-                           "for other particles change it. Keep it in a local variable, or pass it as an argument.",
-                           d->how, first, at, end);
+        return rws__review_add(
+            r, "state", RWS_MISTAKE, NULL, err,
+            "One particle at a time the programs run, but %s they fail: %s This happens if a program "
+            "keeps a number in its state (self) or in a static variable across a choice, where the "
+            "executions for other particles change it. Keep it in a local variable.",
+            d->how, d->error.text);
+    return rws__review_add(
+        r, "state", RWS_MISTAKE, d->site, err,
+        "The same draws have other scores if particles run %s than if each runs alone%s%s%s. The program "
+        "keeps a number in its state (self) or in a static variable across a choice, where the executions "
+        "for other particles change it. Keep it in a local variable, or pass it as an argument.",
+        d->how, first, at, end);
 }
 
 rws_status rws__check_schedules(rws_review *r, rws_error *err)

@@ -114,8 +114,7 @@ static void read_terms(rws_engine *e, int row, rws_term_reader *each, void *cont
             const term *t = &e->terms[k];
             if (t->kind == RWS_TERM_D) continue;
             const reading      value = rws__node_read(e, t->node, at);
-            const rws_row_term out =
-                describe(&a, path, t, at, (double)value.value[value.row ? value.row[r] : r]);
+            const rws_row_term out = describe(&a, path, t, at, (double)value.value[value.row ? value.row[r] : r]);
             each(context, &out);
         }
         if (e->levels[at].parent != NONE) r = e->levels[at].up[r];

@@ -39,9 +39,9 @@ typedef struct {
     bool             reports;   /* reports of programs are wanted */
     bool             asked;     /* … for a person to read: rws_reports_all */
     bool             scalar;    /* every particle alone, nothing shared or merged: the reference */
-    bool     backwards; /* paths are executed in another order, which changes nothing but by a mistake of a program */
-    double   negligible;        /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
-    unsigned groups;            /* bit g: gradients of parameter group g may be asked for */
+    bool     backwards;  /* paths are executed in another order, which changes nothing but by a mistake of a program */
+    double   negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
+    unsigned groups;     /* bit g: gradients of parameter group g may be asked for */
     rws_key  key;
     uint64_t iteration;                   /* of training, for programs that change with it */
     uint32_t first_datum, first_particle; /* global indices, for the random numbers */

@@ -502,6 +502,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->touched = NULL;
     e->item_nodes = NULL;
     e->n_nodes = 0;
+    memset(e->bits_seen, 0, sizeof e->bits_seen);
     forget_shared(e);
     if (pass->n_data < 1 || pass->n_particles < 1)
         rws__engine_fail(e, RWS_BAD_INPUT, "A pass takes at least one datum and one particle, not %d and %d.",
