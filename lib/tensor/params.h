@@ -22,7 +22,7 @@ struct rws_param {
     size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
     bool      transposed;
     bool      unused; /* it may have no gradient: rws_setup_unused */
-    float    *value; /* its own memory until pack, then into rws_params.value */
+    float    *value;  /* its own memory until pack, then into rws_params.value */
 };
 
 typedef struct {

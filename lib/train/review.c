@@ -97,6 +97,7 @@ rws_status rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error
     rws__denormals_restore(denormals);
     rws__review_release(&r);
     if (status == RWS_OK) return RWS_OK;
+    if (status == RWS_STOPPED) rws_fail(err, status, "The review was stopped.");
     rws_check_free(*out);
     *out = NULL;
     return status;
@@ -128,7 +129,7 @@ static rws_status look(rws_trainer *t, rws_error *err)
     return status;
 }
 
-/* Programs that fail on a single particle are left to the first iteration, whose message says where. */
+/* Programs that fail on a single particle are left to the first iteration, whose message says where; so is a wish to stop. */
 rws_status rws__trainer_look(rws_trainer *t, rws_error *err)
 {
     if (t->checked || t->program.config.no_check || !is_users(t)) return RWS_OK;
@@ -136,7 +137,7 @@ rws_status rws__trainer_look(rws_trainer *t, rws_error *err)
     const unsigned   denormals = rws__denormals_off();
     const rws_status status = look(t, err);
     rws__denormals_restore(denormals);
-    return rws__trainer_agree(t, status, err);
+    return rws__trainer_agree(t, status == RWS_STOPPED ? RWS_OK : status, err);
 }
 
 /* ---- impossible training data */
