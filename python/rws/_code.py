@@ -114,11 +114,14 @@ def _plain(x: Any) -> bool:
     return x is None or isinstance(x, (bool, int, float, str, bytes)) or isinstance(x, tuple) and all(map(_plain, x))
 
 
-def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What differs between two fingerprints, as parts of a sentence. Code of another version of Python is not compared."""
+def differences(before: Any, now: dict[str, Any]) -> list[str]:
+    """What differs between two fingerprints, as parts of a sentence. `before` is read from a file. Code of another version of Python is
+    not compared."""
+    a, b = before.get("functions") if isinstance(before, dict) else None, now["functions"]
+    if not isinstance(a, dict):
+        return ["the record of its code is damaged"]
     if before.get("python") != now["python"]:
         return []
-    a, b = before["functions"], now["functions"]
     changed = sorted(n for n in a if n in b and a[n] != b[n])
     gone, new = sorted(n for n in a if n not in b), sorted(n for n in b if n not in a)
     return [f"{', '.join(names)} {what}" for names, what in ((changed, "changed"), (gone, "gone"), (new, "new")) if names]
