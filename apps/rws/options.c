@@ -30,6 +30,7 @@ enum {
     KEY_RESUME,
     KEY_MODEL,
     KEY_CHANGED,
+    KEY_NO_CHECK,
     KEY_LIMIT,
     KEY_JSON,
 };
@@ -79,6 +80,7 @@ static const struct {
     {"data=FILE", "data FILE"},
     {"given=FILE", "given FILE"},
     {"changed", "changed"},
+    {"no_check", "no-check"},
     {"stack_bytes", "limit stack"},
     {"max_operations", "limit operations"},
     {"max_paths", "limit paths"},
@@ -88,7 +90,7 @@ static const struct {
 enum { N_OTHERS = sizeof others / sizeof *others };
 
 static const struct argp_option options[] = {
-    {"method", KEY_METHOD, "NAME", 0, "The method by which phi learns (default ww); one of ", 1},
+    {"method", KEY_METHOD, "METHOD", 0, "The method by which phi learns (default ww); one of ", 1},
     {"particles", 'k', "K", 0, "Particles per datum (default: the model's, else 10)", 1},
     {"batch", 'b', "B", 0, "Data per iteration (default: the model's, else 100)", 1},
     {"iterations", 'n', "N", 0,
@@ -99,7 +101,7 @@ static const struct argp_option options[] = {
      "Random choices that are known, a line for each: datum,site,visit,value; short for --set given=FILE", 1},
     {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
 
-    {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser (default: the model's, else adam); one of ", 2},
+    {"optimiser", KEY_OPTIMISER, "OPTIMISER", 0, "The optimiser (default: the model's, else adam); one of ", 2},
     {"lr", KEY_LR, "SCHEDULE", 0,
      "Learning rate: 1e-3 (default, unless the model has another); with changes after some iterations: 1e-3,5000:/3 or "
      "0,0-1000:1e-3; by parameter group, each "
@@ -115,6 +117,8 @@ static const struct argp_option options[] = {
     {"resume", KEY_RESUME, 0, 0, "Resume the run that is in --out", 3},
     {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, if it has moved", 3},
     {"changed", KEY_CHANGED, 0, 0, "With --resume: accept a shared object that has changed since the run began", 3},
+    {"no-check", KEY_NO_CHECK, 0, 0,
+     "Do not look at the programs of a model that is not built in before the first iteration (see rws check)", 3},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
@@ -216,6 +220,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_CHANGED: o->config.changed = true; return 0;
+    case KEY_NO_CHECK: o->config.no_check = true; return 0;
     case KEY_LIMIT: return rws__arguments_limit(state, arg, &o->config.limits);
     case KEY_JSON: o->json = true; return 0;
     case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);

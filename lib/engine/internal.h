@@ -470,6 +470,7 @@ struct rws_engine {
     site      *sites;
     uint32_t   n_sites, site_capacity;
     uint32_t  *site_table, site_table_size; /* by hash of the name: the number of a site plus 1; 0: free */
+    uint64_t   bits_seen[RWS_FIELDS / 64];  /* by field: all its numbers in this pass are known to be 0 to 1 */
     uint32_t  *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
     uint32_t **item_nodes; /* by field and item: the leaf node of item t of all data, or 0; may be NULL */
     uint32_t  *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
@@ -667,6 +668,8 @@ void     rws__scores_make(rws_engine *e);
 uint32_t rws__scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
 void     rws__scores_output(rws_engine *e, int slot);
 
+/* The level before a level on the way of a row, and the row there; NONE: there is none. */
+uint32_t     rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row);
 origin       rws__scores_origin(rws_engine *e, int row); /* where a row of the table comes from */
 const float *rws__value_at(rws_engine *e, uint32_t level, uint32_t row,
                            uint32_t id); /* of a node, for a row of a level */
@@ -696,7 +699,7 @@ uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, 
 /* series.c */
 bool         rws__series_find(rws_path *path, int field, rws_visit *v);
 void         rws__series_put(rws_path *path, int field, const rws_visit *v);
-void         rws__series_expect_choice(rws_path *path, int field, int n);
+void         rws__series_expect(rws_path *path, int field, const rws_visit *v);
 void         rws__series_check_data(rws_engine *e, int field);
 void         rws__series_check_end(rws_path *path, int field);
 uint32_t     rws__series_visits(const rws_path *path, int field);
@@ -707,6 +710,11 @@ int rws__guide_field(rws_path *path, const char *field, const char *function);
 
 /* trace.c: adds an entry at the site that is being visited */
 void rws__trace_add(rws_path *path, const rws_visit *v);
+
+/* trace.c: whether a visit can observe this number: a choice, or zeros and ones and grey values between; and what is expected, as
+ * the end of a message. */
+bool        rws__visit_fits(const rws_visit *v, float x);
+const char *rws__visit_expects(const rws_visit *v, char out[static 80]);
 
 /* trace.c */
 bool        rws__site_is_field(const rws_path *path); /* the site that is being visited */

@@ -277,8 +277,7 @@ static bool has_terms(const rws_engine *e, rws_term kind)
     return false;
 }
 
-/* The level before a level on the way of a row, and the row there; NONE: there is none. */
-static uint32_t level_before(const rws_engine *e, uint32_t at, uint32_t *row)
+uint32_t rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row)
 {
     const level *l = &e->levels[at];
     if (l->parent == NONE) return NONE;
@@ -293,7 +292,7 @@ static void name_impossible_draw(rws_engine *e, int i)
     const origin   o = rws__scores_origin(e, i);
     const uint32_t last = e->ends[o.end].level;
     uint32_t       first = NONE, row = o.row;
-    for (uint32_t l = last; l != NONE; l = level_before(e, l, &row)) {
+    for (uint32_t l = last; l != NONE; l = rws__level_before(e, l, &row)) {
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) {
             if (!is_drawn_from(e, e->terms[t].kind)) continue;
             const reading r = rws__node_read(e, e->terms[t].node, l);

@@ -127,19 +127,20 @@ bool rws__series_find(rws_path *path, int field, rws_visit *v)
     return true;
 }
 
-void rws__series_expect_choice(rws_path *path, int field, int n)
+void rws__series_expect(rws_path *path, int field, const rws_visit *v)
 {
     const node     *data = row_node(path, field);
     const uint32_t *more = rws__visits_beyond(path, path->site), at = more ? path->level : data->level;
     const uint32_t *map = rws__level_map(path->e, at, data->level);
+    char            text[80];
     for (uint32_t i = 0; i < path->e->levels[at].n_rows; i++) {
         const uint32_t datum = map ? map[i] : i, t = path->site_visit + (more ? more[i] : 0);
         const float   *row = data->value + datum * (size_t)data->dim;
         for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > t; j++) {
             const float x = row[1 + t * (size_t)path->e->fields[field].item + (size_t)j];
-            if (rws__index(x, (uint32_t)n) < (uint32_t)n || !rws__path_has_row(path, data->level, datum)) continue;
-            rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not a choice of 0 to %d.", t,
-                           path->e->fields[field].name, (double)x, n - 1);
+            if (rws__visit_fits(v, x) || !rws__path_has_row(path, data->level, datum)) continue;
+            rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not %s.", t,
+                           path->e->fields[field].name, (double)x, rws__visit_expects(v, text));
         }
     }
 }
