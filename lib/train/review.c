@@ -121,8 +121,8 @@ static rws_status look(rws_trainer *t, rws_error *err)
     r.until = rws__clock_now() + CHEAP_SECONDS;
     if (status == RWS_OK) status = rws__check_schedules(&r, err);
     if (status == RWS_OK && !r.hopeless) status = rws__check_groups(&r, err);
-    for (int i = 0; i < r.n && status == RWS_OK && !r.hopeless; i++)
-        if (r.list[i].severity == RWS_MISTAKE)
+    for (int i = 0; i < r.n && status == RWS_OK; i++)
+        if (r.list[i].severity == RWS_MISTAKE && !rws__review_is_failure(&r.list[i]))
             status = rws_fail(err, RWS_BAD_INPUT, "%.440s (`no_check` accepts it.)", r.list[i].text);
     rws__review_release(&r);
     rws__trainer_take_stats(t);
