@@ -279,11 +279,13 @@ const char *rws_severity_name(rws_severity s); /* "note", "warning", "mistake"; 
  * model draws; data must be possible. Takes the time of some hundred small passes. A program that fails is a finding; a
  * status other than RWS_OK means that the review itself could not be made.
  *
- * rws_trainer_train makes the cheapest part of it (eight particles of two data, at most 0.2 seconds) before its first
- * iteration, and fails with RWS_BAD_INPUT and the text of the first mistake, for a model that is not built in and unless
- * config.no_check is set. */
-rws_status rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
-void       rws_check_free(rws_check_findings *f);
+ * rws_trainer_train makes the cheapest part of it (eight particles of two data and a hundred samples of the model, at
+ * most 0.2 seconds) before its first iteration, for a model that is not built in and unless config.no_check is set. It
+ * fails with RWS_BAD_INPUT and the text of the first mistake; rws_trainer_doubt is the text of the first warning, or
+ * NULL, and lives as long as the trainer. */
+rws_status  rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
+const char *rws_trainer_doubt(const rws_trainer *t);
+void        rws_check_free(rws_check_findings *f);
 
 /* ------------------------------------------------------------------------------------------------------ posterior */
 

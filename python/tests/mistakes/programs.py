@@ -87,7 +87,7 @@ class Forgotten(Mixture):
 PLANTED = [
     (PhiInModel, "group", "mistake", "phi.net.0.weight", "theta", True),
     (NetInNoGroup, "group", "warning", "net.0.weight", "phi.net", False),
-    (Closed, "reach", "mistake", "z", "cannot propose", False),
+    (Closed, "reach", "mistake", "z", "cannot propose", True),
     (Global, "global", "warning", "mu", "one datum", False),
     (Unused, "unused", "warning", "theta.forgotten", "s.unused", False),
     (PlainNumbers, "gradient", "warning", "theta.shift", "param.values", False),
