@@ -223,7 +223,7 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
-/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: messages, or "".
+/* Warnings about the run's folder, after rws_trainer_keep or rws_trainer_resume: messages, or "".
  * They are about a checkpoint that was made by another build, on another processor or with other data, about measures
  * that are missing, and about a file system without locks. Only rank 0 has them. The text belongs to the trainer. */
 const char *rws_trainer_warnings(const rws_trainer *t);
@@ -255,7 +255,7 @@ typedef enum {
     RWS_MISTAKE, /* answers would be wrong, or training fails */
 } rws_severity;
 
-/* What a review of a model has found. */
+/* A finding of a review of a model. */
 typedef struct {
     const char  *kind; /* "state", "random", "program", "dreams", "group", "unused", "gradient", "reach", "jump",
                         * "impossible", "global" or "writes" */
@@ -359,7 +359,7 @@ typedef struct {
     double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
 } rws_weighted;
 
-/* What the weights of particles say of an answer. They say nothing of what no particle has found. */
+/* The verdict on an answer by the weights of its particles. The weights do not tell of a mode that no particle has found. */
 typedef enum {
     RWS_RELIABLE,   /* the errors that are stated hold */
     RWS_DOUBTFUL,   /* too few particles count, or k_hat is above its limit */
@@ -460,7 +460,7 @@ void       rws_samples_free(rws_samples *s);
 
 /* ---- answers as JSON and marginals */
 
-/* What is written of answers beside the evidence. A number that is larger than what there is means all of it. */
+/* The parts of answers that are written beside the evidence. A number that is larger than their number means all of them. */
 typedef struct {
     int answers;   /* at most so many, the most probable first */
     int particles; /* at most so many, those with the largest weight first; 0: no "particles_listed" */
@@ -503,6 +503,38 @@ typedef struct {
  * asked for particles. The answers must not be freed before. */
 rws_status rws_marginals_new(const rws_answers *a, int most_dim, rws_marginals **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_marginals_free(rws_marginals *m);
+
+/* ---- a table of many answers */
+
+/* A row for each question, and columns of numbers or of texts, in an order that does not depend on that of the rows except for
+ * the first appearance of each name:
+ *
+ *     log_evidence, log_evidence_error, exact_log_evidence (if known), ess, k_hat, verdict; error: why there is no answer
+ *     NAME, NAME.posterior, NAME.error, NAME.exact      a text that the most probable answer reports, and how probable that is
+ *     SITE, SITE.probability, SITE=VALUE, …             a choice with few values: the most probable one; all probabilities
+ *     SITE.mean, SITE.mean_error, SITE.sd               any other choice of one number; SITE[0].mean, … of several
+ *     SITE.visited                                      the posterior probability that the site is visited
+ *
+ * A visit after the first is SITE:1, SITE:2, …; a number that is reported is report.NAME. */
+typedef struct rws_frame rws_frame;
+
+typedef struct {
+    const char        *name;
+    const double      *numbers; /* one for each row, NaN where it is missing; NULL: a column of texts */
+    const char *const *texts;   /* one for each row, NULL where it is missing */
+} rws_frame_column;
+
+rws_status rws_frame_new(rws_frame **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_frame_free(rws_frame *f);
+
+/* Adds a row with answers, which may be freed then, and the marginals of choices of at most `most_dim` numbers, if the
+ * question asked for particles; or, if answers is NULL, with the message why there are none. */
+rws_status rws_frame_add(rws_frame *f, const rws_answers *answers, const char *message, int most_dim,
+                         rws_error *err) RWS_MUST_CHECK;
+int        rws_frame_rows(const rws_frame *f);
+
+/* Column i, whose numbers or texts belong to the table and last until a row is added; false if there is none. */
+bool rws_frame_column_at(const rws_frame *f, int i, rws_frame_column *out);
 
 /* ------------------------------------------------------------------------------------- hosts of other languages */
 

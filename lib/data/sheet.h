@@ -15,7 +15,7 @@
 
 #include "rws.h"
 
-/* What is wrong with a cell. */
+/* The flaw of a cell. */
 typedef enum {
     RWS_CELL_FINE,
     RWS_CELL_EMPTY,
@@ -64,6 +64,10 @@ rws_status rws__csv_parse(const uint8_t *bytes, size_t size, const char *name, r
 /* Reads the bytes of an NPY file, likewise. */
 rws_status rws__npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
                           rws_error *err) __attribute__((warn_unused_result));
+
+/* Reads a file of any of these kinds, with the header, ids, tensor and missing cells of the options. */
+rws_status rws__sheet_read(const char *path, const rws_table_options *options, rws_sheet *out, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* Whether the bytes begin like an NPY file. */
 bool rws__npy_is(const uint8_t *bytes, size_t size);
