@@ -524,6 +524,8 @@ void                rws__merge(rws_engine *e, rws_path **paths, uint32_t n); /* 
 void                rws__history_make(rws_path *path); /* of the side that draws, which has ended on this path */
 /* Of the site that is visited: an entry for the next choices of all rows. False: a row has no more. May part the path. */
 bool rws__history_next(rws_path *path, trace_entry *t);
+/* The node of item t of a series that the model has made; 0: a row of the path has no such item. */
+uint32_t rws__history_item(rws_path *path, uint32_t site, uint32_t t);
 /* Whether the scoring side has not visited all that was chosen; sets what it has not. */
 bool     rws__history_missing(rws_path *path, uint32_t *site, uint32_t *visit);
 ordinals rws__path_ordinals(rws_path *path);                   /* of a draw that is made now */
@@ -717,6 +719,7 @@ bool        rws__visit_fits(const rws_visit *v, float x);
 const char *rws__visit_expects(const rws_visit *v, char out[static 80]);
 
 /* trace.c */
+bool        rws__path_draws(const rws_path *path);    /* the side that is executed draws, and the other one scores */
 bool        rws__site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws__site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
 const char *rws__side_name(rws_side side); /* "model", "guide"; "program" if it is neither */

@@ -123,6 +123,7 @@ static void guide(rws_path *path, const void *state)
     day    c = {.s = -1, .sum = rws_constant(path, 0)};
     go(path, guide_step, &b, &c, sizeof c, offsetof(day, t));
     const rws_var in[] = {c.sum, rws_constant(path, 1)};
+    rws__path_note(path, 0, c.sum);
     rws_bernoulli(path, "last", rws_mlp_parts(path, b.w->last, in, 2));
 }
 
@@ -237,6 +238,14 @@ enum { DAYS, WALK, N_MODELS };
 
 /* ---- passes */
 
+/* Runs both programs, and hands out a number that the guide has noted behind its loop. */
+static void with_output(rws_path *path, void *unused)
+{
+    (void)unused;
+    rws__programs(path);
+    rws__path_output(path, 0, rws_sum(path, rws_apply(path, RWS_EXP, rws__path_noted(path, 0))));
+}
+
 typedef struct {
     rws_setup   setup;
     world      *world;
@@ -271,7 +280,7 @@ static void bench_free(bench *b)
     free(b);
 }
 
-typedef enum { PLAINLY, PATHWISE, GIVEN, OWN, DEFENDED, ENUMERATED, N_HOW } way;
+typedef enum { PLAINLY, PATHWISE, GIVEN, OWN, DEFENDED, ENUMERATED, WITH_OUTPUT } way;
 
 static rws_status forward(bench *b, const rws_model *m, way how, bool scalar, rws_error *err)
 {
@@ -284,10 +293,11 @@ static rws_status forward(bench *b, const rws_model *m, way how, bool scalar, rw
     static const rws_proposal mixture = {.how = RWS_DEFENSIVE, .delta = 0.3};
     uint32_t                 *start = calloc((size_t)b->B + 1, sizeof *start);
     for (int d = 1; d <= b->B; d++) start[d] = d < 3 ? 1 : d < 4 ? 2 : 4;
-    const rws_pass   pass = {.model = m,
+    const rws_pass   pass = {.program = how == WITH_OUTPUT ? with_output : NULL,
+                             .model = m,
                              .state = b->world,
                              .mode = RWS_WAKE,
-                             .pathwise = how == PATHWISE,
+                             .pathwise = how == PATHWISE || how == WITH_OUTPUT,
                              .n_data = b->B,
                              .n_particles = b->K,
                              .fields = (const float *[]){b->n, b->x},
@@ -395,6 +405,27 @@ static void assert_equal(bench *a, bench *b, const char *what)
     }
     free(x);
     free(y);
+}
+
+/* Derivatives along a direction, of values that steps have carried. */
+static void derivatives_equal_scalar(void **unused)
+{
+    (void)unused;
+    double sum[2] = {0, 0};
+    for (int scalar = 0; scalar < 2; scalar++) {
+        bench    *b = bench_new(5, 30);
+        float    *direction = calloc(b->setup.params.size, sizeof *direction);
+        rws_error err = {""};
+        for (size_t i = 0; i < b->setup.params.size; i++) direction[i] = 0.1f * (float)(i % 7) - 0.3f;
+        if (forward(b, &models[DAYS], WITH_OUTPUT, scalar, &err) != RWS_OK) fail_msg("%s", err.text);
+        free(backward(b, 0));
+        if (rws__engine_tangent(b->engine, 0, 1, RWS_BIT(RWS_PHI), direction, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws__engine_scores(b->engine);
+        for (int i = 0; i < s->n; i++) sum[scalar] += s->count[i] * s->out[1][i] * (1 + s->out[0][i]);
+        free(direction);
+        bench_free(b);
+    }
+    if (!(fabs(sum[0]) > 1e-3 && near(sum[0], sum[1], 1e-4 * fabs(sum[1])))) fail_msg("%.9g, not %.9g", sum[0], sum[1]);
 }
 
 static const char *const names[] = {"plainly", "pathwise", "given", "own", "defended", "enumerated"};
@@ -551,6 +582,33 @@ static rws_trainer *trained(const char *method, bool alone, int threads)
         &(rws_config){.model = "days", .method = method, .seed = 4, .scalar = alone, .threads = threads}, &whole);
     steps(t, 3);
     return t;
+}
+
+/* Dreams: lengths, items and fields are those of particles that dream alone. */
+static void dreams_are_the_same(void **unused)
+{
+    (void)unused;
+    double total[2] = {0, 0};
+    for (int alone = 0; alone < 2; alone++) {
+        rws_trainer *t =
+            trainer_for(&(rws_config){.model = "days", .method = "ww", .seed = 4, .scalar = alone}, &whole);
+        rws_posterior *p;
+        rws_samples   *s;
+        rws_error      err = {""};
+        if (rws_posterior_new(t, &p, &err) != RWS_OK) fail_msg("%s", err.text);
+        if (rws_posterior_sample(p, 200, 1, &s, &err) != RWS_OK) fail_msg("%s", err.text);
+        for (int i = 0; i < s->n; i++) {
+            const float *x = s->list[i].fields[1];
+            const int    n = (int)x[0];
+            assert_true(n >= 1 && n <= MOST && s->list[i].fields[0][0] == (float)(n - 1));
+            for (int k = 0; k < MOST; k++) total[alone] += (k + 1) * (double)x[1 + k];
+            for (int k = n; k < MOST; k++) assert_true(x[1 + k] == 0);
+        }
+        rws_samples_free(s);
+        rws_posterior_free(p);
+        rws_trainer_free(t);
+    }
+    assert_true(near(total[0], total[1], 1e-3 * fabs(total[1])));
 }
 
 static void methods_agree(void **unused)
