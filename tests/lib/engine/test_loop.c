@@ -715,7 +715,8 @@ static void mistakes_are_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_equal_scalar),   cmocka_unit_test(paths_come_together),
+        cmocka_unit_test(loops_equal_scalar),   cmocka_unit_test(derivatives_equal_scalar),
+        cmocka_unit_test(dreams_are_the_same),  cmocka_unit_test(paths_come_together),
         cmocka_unit_test(all_choices_add_up),   cmocka_unit_test(methods_agree),
         cmocka_unit_test(mistakes_are_refused),
     };
