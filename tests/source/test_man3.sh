@@ -8,7 +8,7 @@ for file; do set -- "$@" "$(realpath "$file")" && shift; done
 
 # From C text to its functions, one prototype on each line, without attributes, bodies and superfluous blanks.
 prototypes() {
-    sed -e ':all' -e 'N' -e '$!b all' -e 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' | sed '/^#/d' | tr '\n' ' ' | awk '
+    sed -e ':all' -e 'N' -e '$!b all' -e 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' | sed -e '/^#.*\\$/,/[^\\]$/d' -e '/^#/d' | tr '\n' ' ' | awk '
     function print_prototype(text) {
         gsub(/[ \t]+/, " ", text)
         sub(/^ /, "", text)
