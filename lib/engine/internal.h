@@ -296,7 +296,6 @@ typedef struct {
     const trace_entry  *trace;
     const report       *reports;
     const struct merge *before; /* where it began; NULL: with the program */
-    bool                kept;   /* its choices are in engine.kept */
     const uint32_t     *to;     /* from rows of its level to rows of the merged level; NULL: row i becomes row i */
 } segment;
 
@@ -451,12 +450,12 @@ struct rws_engine {
 
     rws_path  **paths; /* all paths ever made; the first n_paths are of this pass */
     uint32_t    n_paths, path_capacity, n_made;
-    uint32_t    n_started;                            /* paths that were run */
-    uint32_t   *spare, n_spare, spare_capacity;       /* paths of this pass that can be used again */
-    uint32_t   *arrived, n_arrived, arrived_capacity; /* paths that have executed a step */
-    segment   **segments;                             /* all that have ended before their paths did */
-    uint32_t    n_segments, segment_capacity;
-    kept_entry *kept; /* the choices in these segments, if the other side reads them by row */
+    uint32_t    n_started;                                     /* paths that were run */
+    uint32_t   *spare, n_spare, spare_capacity;                /* paths of this pass that can be used again */
+    uint32_t   *arrived, n_arrived, arrived_capacity;          /* paths that have executed a step */
+    segment   **segments;                                      /* all that have ended before their paths did */
+    uint32_t    n_segments, segment_capacity, n_segments_kept; /* the choices of the first ones are in `kept` */
+    kept_entry *kept;
     uint32_t    n_kept, kept_capacity;
     join       *joins; /* of nodes with rws__op_join, by their in[0] */
     uint32_t    n_joins, join_capacity;

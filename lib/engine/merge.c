@@ -330,15 +330,14 @@ static void walk(rws_engine *e, past p, uint32_t *end, kept_choice **choice)
     while (rws__past_before(e, &p));
 }
 
-/* Numbers the choices of all segments so far. */
+/* Numbers the choices of a segment. */
 static void keep_entries(rws_engine *e, segment *s)
 {
     trace_entry *trace = (trace_entry *)s->trace;
-    for (uint32_t t = 0; t < s->n_trace && !s->kept; t++) {
+    for (uint32_t t = 0; t < s->n_trace; t++) {
         trace[t].kept = e->n_kept;
         *RWS_PUSH(e, e->kept, e->n_kept, e->kept_capacity) = (kept_entry){&trace[t], s->level};
     }
-    s->kept = true;
 }
 
 void rws__history_make(rws_path *path)
@@ -350,7 +349,7 @@ void rws__history_make(rws_path *path)
     *m = (merge){.level = at, .n = 1, .parts = RWS_NEW(&e->arena, segment, 1)};
     *h = (history){at, S, RWS_NEW0(&e->arena, uint32_t *, S + 1), RWS_NEW0(&e->arena, kept_choice *, S + 1)};
     end_segment(path, m->parts);
-    for (uint32_t i = 0; i < e->n_segments; i++) keep_entries(e, e->segments[i]);
+    for (; e->n_segments_kept < e->n_segments; e->n_segments_kept++) keep_entries(e, e->segments[e->n_segments_kept]);
     uint32_t *end = RWS_NEW(&e->arena, uint32_t, S + 1);
     for (uint32_t s = 0; s < S; s++) h->start[s] = RWS_NEW0(&e->arena, uint32_t, n + 1);
     for (uint32_t i = 0; i < n; i++) {
