@@ -268,7 +268,7 @@ static rws_status ask_picture(rws_posterior *p, const char *path, rws_question *
 static rws_status ask_numbers(rws_posterior *p, const char *text, rws_question *q, rws_answers **a, rws_error *err)
 {
     rws_datum  datum;
-    rws_status status = rws__datum_read(p, text, &datum, err);
+    rws_status status = rws__datum_read(p, text, false, &datum, err);
     q->fields = datum.fields;
     if (status == RWS_OK) status = rws_posterior_ask(p, q, a, err);
     rws__datum_release(&datum);

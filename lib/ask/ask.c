@@ -393,7 +393,7 @@ static rws_status ask(const rws_program *p, rws_engine *engine, float *const *te
     bool *reached = RWS_TRY_NEW(&answers->out->memory, bool, q->n_given + 1);
     if (!reached) return rws_no_memory(err, "given choices");
     memset(reached, 0, (size_t)q->n_given * sizeof *reached);
-    RWS_TRY(rws__question_read(p, test, q, fields, err));
+    RWS_TRY(rws__question_read(p, test, q, false, fields, err));
     for (int k = 0; k < K; k += most) {
         const int end = K - k < most ? K : k + most;
         if (q->stop && q->stop(q->context))

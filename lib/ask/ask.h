@@ -27,10 +27,10 @@ bool rws__program_field(const rws_program *p, int i, rws_field *out);
 /* Memory for a datum, zeroed: a pointer for each field. NULL without memory. */
 float **rws__question_room(const rws_program *p, rws_arena *memory);
 
-/* Writes the datum of a question to `fields`. RWS_BAD_INPUT if the model cannot be asked in this way, or does not understand
+/* Writes the datum of a question to `fields`; with `inputs`, other fields may be missing. RWS_BAD_INPUT if the model cannot be asked in this way, or does not understand
  * the text or the picture. */
-rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
-                              rws_error *err);
+rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, bool inputs,
+                              float *const *fields, rws_error *err);
 
 /* RWS_BAD_INPUT if a choice that is given is none, or is given twice. */
 rws_status rws__question_check_given(const rws_question *q, rws_error *err);

@@ -124,12 +124,13 @@ typedef enum { JOB_NONE, JOB_CALL, JOB_RETURN } job_kind;
 typedef enum { PROGRAM_GUIDE, PROGRAM_MODEL, PROGRAM_RELAXED, PROGRAM_COMPUTE, PROGRAM_DREAM } program_kind;
 
 struct py_path {
-    rws_path   *path;
-    py_state   *state;
-    uint64_t    serial;
-    bool        failed; /* no library call is possible any more */
-    jump_point *jump;   /* leads out of the library call that is being executed, the innermost; NULL: none is */
-    PyObject   *object; /* what the program gets as its first argument */
+    rws_path    *path;
+    py_state    *state;
+    uint64_t     serial;
+    bool         failed;  /* no library call is possible any more */
+    jump_point  *jump;    /* leads out of the library call that is being executed, the innermost; NULL: none is */
+    PyObject    *object;  /* what the program gets as its first argument */
+    program_kind program; /* that the path is in */
 #if CAN_SWAP
     fields           fields;
     _PyErr_StackItem exceptions;
@@ -144,7 +145,6 @@ struct py_path {
     request        kept; /* a copy of the request that waits, with its numbers in `memory` */
     PyObject      *held; /* objects that the waiting request points into */
     result         answer;
-    program_kind   program;  /* that the path's stack is in */
     rws_var        given[2]; /* arguments of `relaxed` */
     rws_relaxation how;
     result        *log;
@@ -170,6 +170,16 @@ py_path *rwspy_running(const char *what)
     if (current) return current;
     PyErr_Format(PyExc_RuntimeError, "%s can be used only inside of a program (guide or model).", what);
     return NULL;
+}
+
+bool rwspy_in_model(const py_path *h)
+{
+    return h->program == PROGRAM_MODEL;
+}
+
+bool rwspy_in_guide(const py_path *h)
+{
+    return h->program == PROGRAM_GUIDE;
 }
 
 uint64_t rwspy_serial(const py_path *h)
@@ -558,6 +568,7 @@ static void run_swapped(rws_path *path, const void *state, program_kind kind, rw
 {
     py_path *h = *rws_path_slot(path);
     h->state = (py_state *)state;
+    h->program = kind;
     if (h->failed || rws_path_failure(path, NULL) != RWS_OK) return;
     if (!call_program(h, kind, out)) program_failed(h, kind);
 }
