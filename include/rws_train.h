@@ -358,6 +358,27 @@ void       rws_answers_free(rws_answers *a);
 rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out,
                            rws_error *err) RWS_MUST_CHECK;
 
+/* How many questions are asked at once. */
+typedef struct {
+    int      threads; /* change no number; 0: as many as there are processors */
+    uint64_t first;   /* the number of the first question: question i has draws of its own, those of datum first + i */
+    /* Takes the answers to question i, for each question in order, on the calling thread; they belong to it. After a failure
+     * `answers` is NULL, and `status` and `message` say why: RWS_BAD_INPUT or RWS_BROKEN, as of rws_posterior_ask. False ends
+     * the questions with RWS_STOPPED. */
+    bool (*each)(void *context, int i, rws_answers *answers, rws_status status, const char *message);
+    bool (*stop)(void *context); /* called now and then, on the calling thread: true ends the questions; may be NULL */
+    void *context;
+} rws_many;
+
+/* Asks n questions, each of which may be as in rws_posterior_ask; their members stop and context are not read. Neighbours that
+ * differ only in their data, and give no choices, share passes of the engine, which is many times as fast for small models as
+ * asking one by one. The answers to a question are those of rws_posterior_ask, but with draws of its own and, where other
+ * data share its pass, up to rounding. Memory does not grow with n. The bits of answer i depend on `list` from the last
+ * multiple of 16384 questions before first + i on; so a list may be continued from such a number with the bits of the whole.
+ * RWS_OK also if single questions fail; RWS_STOPPED, RWS_NO_MEMORY, RWS_BAD_INPUT for a list or an rws_many that is wrong. */
+rws_status rws_posterior_ask_many(rws_posterior *p, const rws_question *list, int n, const rws_many *how,
+                                  rws_error *err) RWS_MUST_CHECK;
+
 /* The text that an answer reports under a name; and the value that it reports there for the time-th time, from 0. NULL
  * if there is none. */
 const char         *rws_answer_text(const rws_answer *a, const char *name);

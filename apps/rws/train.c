@@ -56,6 +56,8 @@ static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_er
     snprintf(title, sizeof title, "iteration %" PRIu64, done);
     char *folder = rws__file_join(s->options.out, "pictures"), *path = folder ? rws__file_join(folder, name) : NULL;
     rws_status status = path ? rws__file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
+    if (status == RWS_OK && (rws__file_is_link(folder) || rws__file_is_link(path)))
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is or leads through a link.", rws__quote(path).text);
     if (status == RWS_OK) status = rws__picture_grid_draw(gallery, title, path, err);
     free(path);
     free(folder);
@@ -287,4 +289,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_train = {"train", "train a model by one of the methods", run, .ranks = true};
+const rws_command rws_command_train = {"train", "train a model by one of the methods", run, &argp, .ranks = true};

@@ -23,7 +23,7 @@
 #include "optim/schedule.h"
 #include "program/program.h"
 #include "store/checkpoint.h"
-#include "train/pool.h"
+#include "base/pool.h"
 #include "train/ranks.h"
 #include "train/inspect.h"
 

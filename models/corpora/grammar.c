@@ -554,11 +554,11 @@ rws_status rws__grammar_parse(const char *text, size_t length, const char *name,
 
 rws_status rws__grammar_read(const char *path, rws_grammar **out, rws_error *err)
 {
-    char  *text;
-    size_t length;
+    uint8_t *text; /* of a regular file: a run's configuration can come from elsewhere, and must not wait for a pipe */
+    size_t   length;
     *out = NULL;
-    RWS_TRY(rws__file_read_text(path, "grammar", RWS_MAX_GRAMMAR_BYTES, &text, &length, err));
-    const rws_status status = rws__grammar_parse(text, length, path, out, err);
+    RWS_TRY(rws__file_read(path, RWS_MAX_GRAMMAR_BYTES, &text, &length, err));
+    const rws_status status = rws__grammar_parse((const char *)text, length, path, out, err);
     free(text);
     return status;
 }

@@ -6,6 +6,7 @@ import builtins
 import copy
 import json
 import os
+import stat
 import warnings
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
@@ -346,11 +347,33 @@ def _take_over(folder: str) -> None:
 
 
 _FIELDS = "fields.json"  # in a run's folder: the shape of arrays that a model in Python was trained on
+_MAX_FIELDS = 1 << 20  # bytes of it
 
 
 def _describe(folder: str, told: Mapping[str, tuple[int, int]]) -> None:
-    with builtins.open(os.path.join(folder, _FIELDS), "w") as f:
+    path = os.path.join(folder, _FIELDS)
+    if os.path.lexists(path):
+        os.unlink(path)
+    with builtins.open(path, "x") as f:  # a new file: a link that is there is not followed
         json.dump([[name, dim, most] for name, (dim, most) in told.items()], f)
+
+
+def _is_field(name: Any, dim: Any, most: Any) -> bool:
+    return type(name) is str and type(dim) is int and type(most) is int and 0 < dim < 1 << 31 and 0 <= most < 1 << 31
+
+
+def _read_fields(path: str) -> list[tuple[str, int, int]]:
+    """What `_describe` wrote. The folder may come from elsewhere: nothing is waited for, and little is read."""
+    with builtins.open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as f:
+        regular = stat.S_ISREG(os.fstat(f.fileno()).st_mode)
+        text = f.read(_MAX_FIELDS) if regular else b""
+    try:
+        fields = [(name, dim, most) for name, dim, most in json.loads(text)]
+    except (ValueError, TypeError, RecursionError):
+        fields = []
+    if not fields or not all(_is_field(*f) for f in fields):
+        raise Error(f"{path!r} does not have the fields of a run: remove it, and open the run with its data.")
+    return fields
 
 
 def _described(folder: PathLike, model: Any) -> Any:
@@ -360,9 +383,8 @@ def _described(folder: PathLike, model: Any) -> Any:
         model = model()
     if not isinstance(model, Model) or model._arrays or not os.path.exists(path):
         return model
-    with builtins.open(path) as f:
-        model = copy.copy(model)
-        model._arrays = Described(json.load(f))
+    model = copy.copy(model)
+    model._arrays = Described(_read_fields(path))
     return model
 
 
