@@ -304,19 +304,6 @@ static rws_status add_samples(const rws_program *program, rws_engine *engine, co
     return RWS_OK;
 }
 
-/* The test data, from which dreams take their inputs, as data[field]. */
-static rws_status make_test(const rws_program *p, rws_arena *memory, float ***data, rws_error *err)
-{
-    *data = RWS_TRY_NEW(memory, float *, p->setup.n_fields + 1);
-    bool good = *data != NULL;
-    for (int f = 0; f < p->setup.n_fields && good; f++) {
-        const size_t n = (size_t)p->n_test * (size_t)p->setup.fields[f].dim;
-        good = ((*data)[f] = RWS_TRY_NEW(memory, float, n)) != NULL;
-        if (good) memset((*data)[f], 0, n * sizeof(float));
-    }
-    return good ? rws__program_make_test(p, p->n_test, *data, err) : rws_no_memory(err, "the test data");
-}
-
 /* What the samples of a model with inputs are conditional on: the datum of a question, or test data drawn at random. */
 static rws_status find_inputs(const rws_program *p, const rws_question *at, rws_arena *memory, float ***data,
                               rws_error *err)
@@ -325,9 +312,9 @@ static rws_status find_inputs(const rws_program *p, const rws_question *at, rws_
     if (!rws__setup_has_inputs(&p->setup))
         return at ? rws_fail(err, RWS_BAD_INPUT, "Model %s has no inputs that samples could be given.", p->model->name)
                   : RWS_OK;
-    if (!at) return make_test(p, memory, data, err);
-    *data = rws__question_room(p, memory);
-    return *data ? rws__question_read(p, NULL, at, true, *data, err) : rws_no_memory(err, "a datum");
+    *data = rws__question_room(p, at ? 1 : p->n_test, memory);
+    if (!*data) return rws_no_memory(err, "the inputs of samples");
+    return at ? rws__question_read(p, NULL, at, true, *data, err) : rws__program_make_test(p, p->n_test, *data, err);
 }
 
 /* Samples first … first + n - 1. */
