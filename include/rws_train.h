@@ -78,6 +78,7 @@ typedef struct {
     rws_limits  limits;          /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
     int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
     bool        changed;         /* opening a run: its shared object may have other bytes than the run began with */
+    bool        no_check;        /* rws_trainer_train does not check the programs first: see rws_trainer_check */
 } rws_config;
 
 /* Fills in every default, so that you can read them: those of the model at hand or, if model is NULL, of the model that
@@ -158,6 +159,11 @@ const char *rws_trainer_unvisited(const rws_trainer *t);
  * no program may use it, or it may belong to the wrong group, as a network of the guide does that is not part of phi.
  * NULL if there is none, or if that is not known: with several ranks, and under an optimiser without memory. */
 const char *rws_trainer_unlearned(const rws_trainer *t);
+
+/* A message that counts the training data that no particle has explained so far and names the first of them, with the
+ * site that forbids it. NULL if there is none, or if the model says that this is no failure (rws_defaults.impossible).
+ * The text belongs to the trainer. */
+const char *rws_trainer_impossible(const rws_trainer *t);
 
 /* A parameter matrix in the trainer's own memory. */
 typedef struct {
@@ -240,6 +246,44 @@ typedef struct {
  * has a folder, records evaluations there and writes checkpoints. RWS_STOPPED if watch->stop said so, after a
  * checkpoint. After RWS_BROKEN the folder says so, and its last checkpoint is good. `watch` may be NULL. */
 rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *err) RWS_MUST_CHECK;
+
+/* ---------------------------------------------------------------------------------------------------------- check */
+
+typedef enum {
+    RWS_NOTE,    /* worth knowing; nothing is wrong */
+    RWS_WARNING, /* likely not what the author means */
+    RWS_MISTAKE, /* answers would be wrong, or training fails */
+} rws_severity;
+
+/* What a review of a model has found. */
+typedef struct {
+    const char  *kind; /* "state", "random", "program", "dreams", "group", "unused", "gradient", "reach", "jump",
+                        * "impossible", "global" or "writes" */
+    rws_severity severity;
+    const char  *about; /* the site, parameter or field; NULL: the whole */
+    const char  *text;  /* what it is, and what to do */
+} rws_check_finding;
+
+typedef struct {
+    const rws_check_finding *list; /* the most severe first */
+    int                      n;
+    double                   seconds;            /* that an iteration takes; NaN: an iteration failed */
+    uint64_t                 rows, paths, calls; /* of an iteration: rows that are computed, paths, calls of kernels */
+} rws_check_findings;
+
+const char *rws_severity_name(rws_severity s); /* "note", "warning", "mistake"; static */
+
+/* Reviews the programs at the present parameters, on a few data, and changes nothing. The same draws are made for all
+ * particles at once, in another order, and for each particle alone, and must have the same scores; gradients are
+ * compared with differences; parameters must be used by the program that they belong to; the guide must reach what the
+ * model draws; data must be possible. Takes the time of some hundred small passes. A program that fails is a finding; a
+ * status other than RWS_OK means that the review itself could not be made.
+ *
+ * rws_trainer_train makes the cheapest part of it (eight particles of two data, at most 0.2 seconds) before its first
+ * iteration, and fails with RWS_BAD_INPUT and the text of the first mistake, for a model that is not built in and unless
+ * config.no_check is set. */
+rws_status rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_check_free(rws_check_findings *f);
 
 /* ------------------------------------------------------------------------------------------------------ posterior */
 

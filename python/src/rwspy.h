@@ -181,6 +181,9 @@ rws_status rwspy_failed(struct program_object *p, const char *where, rws_error *
 /* Raises what a failed library call has to say: the exception that a program left, or rws.Error. Always NULL. */
 PyObject *rwspy_raise(struct program_object *p, rws_status status, const rws_error *err);
 
+/* A message of the library in the words of Python. */
+PyObject *rwspy_spelled(const char *text);
+
 typedef struct program_object {
     PyObject_HEAD rws_model model;
     PyObject               *like;       /* the instance that setup copies */
@@ -263,6 +266,7 @@ typedef struct {
 extern PyTypeObject rwspy_Scope, rwspy_Value, rwspy_Param, rwspy_Layer, rwspy_Numbers;
 
 PyObject *rwspy_value(const py_path *h, rws_var v);
+void      rwspy_param_ready(void); /* before the type is made ready */
 PyObject *rwspy_param(rws_param *p, scope_object *scope, const char *name, int rows, int cols);
 PyObject *rwspy_layer(rws_layer *l, scope_object *scope, const char *name, int kind, int n_out);
 
