@@ -507,6 +507,38 @@ typedef struct {
 rws_status rws_marginals_new(const rws_answers *a, int most_dim, rws_marginals **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_marginals_free(rws_marginals *m);
 
+/* ---- a table of many answers */
+
+/* A row for each question, and columns of numbers or of texts, in an order that does not depend on that of the rows except for
+ * the first appearance of each name:
+ *
+ *     log_evidence, log_evidence_error, exact_log_evidence (if known), ess, k_hat, verdict; error: why there is no answer
+ *     NAME, NAME.posterior, NAME.error, NAME.exact      a text that the most probable answer reports, and how probable that is
+ *     SITE, SITE.probability, SITE=VALUE, …             a choice with few values: the most probable one; all probabilities
+ *     SITE.mean, SITE.mean_error, SITE.sd               any other choice of one number; SITE[0].mean, … of several
+ *     SITE.visited                                      the posterior probability that the site is visited
+ *
+ * A visit after the first is SITE:1, SITE:2, …; a number that is reported is report.NAME. */
+typedef struct rws_frame rws_frame;
+
+typedef struct {
+    const char        *name;
+    const double      *numbers; /* one for each row, NaN where it is missing; NULL: a column of texts */
+    const char *const *texts;   /* one for each row, NULL where it is missing */
+} rws_frame_column;
+
+rws_status rws_frame_new(rws_frame **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_frame_free(rws_frame *f);
+
+/* Adds a row with answers, which may be freed then, and the marginals of choices of at most `most_dim` numbers, if the
+ * question asked for particles; or, if answers is NULL, with the message why there are none. */
+rws_status rws_frame_add(rws_frame *f, const rws_answers *answers, const char *message, int most_dim,
+                         rws_error *err) RWS_MUST_CHECK;
+int        rws_frame_rows(const rws_frame *f);
+
+/* Column i, whose numbers or texts belong to the table and last until a row is added; false if there is none. */
+bool rws_frame_column_at(const rws_frame *f, int i, rws_frame_column *out);
+
 /* ------------------------------------------------------------------------------------- hosts of other languages */
 
 /* A host executes programs that are written in another language, by an interpreter that has a lock, a stack of its own

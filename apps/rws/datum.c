@@ -25,9 +25,9 @@ typedef struct {
     rws_error           *err;
 } reader;
 
-static bool is_read(const reader *r, const rws_field *f)
+static bool is_read(const rws_field *f, bool inputs)
 {
-    return r->inputs ? f->input : !f->label;
+    return inputs ? f->input : !f->label;
 }
 
 /* "x: 2, kind: 1, words: up to 60 x 2 in brackets", as far as it fits. */
@@ -38,7 +38,7 @@ static void list_fields(const reader *r, char *out, size_t size)
     out[0] = '\0';
     for (int i = 0; rws_posterior_field(r->p, i, &f) && n < size; i++) {
         const rws_quoted name = rws__quote(f.name);
-        if (!is_read(r, &f)) continue;
+        if (!is_read(&f, r->inputs)) continue;
         n += (size_t)snprintf(out + n, size - n, "%s%s: ", n ? ", " : "", name.text);
         if (n < size && !f.most) n += (size_t)snprintf(out + n, size - n, "%d", f.dim);
         if (n < size && f.most) n += (size_t)snprintf(out + n, size - n, "[up to %d x %d]", f.most, f.item);
@@ -54,7 +54,7 @@ static rws_status refuse(const reader *r, const char *what)
     bool        series = false;
     list_fields(r, fields, sizeof fields);
     for (int i = 0; rws_posterior_field(r->p, i, &f); i++)
-        if (is_read(r, &f)) total += f.dim, series |= f.most > 0;
+        if (is_read(&f, r->inputs)) total += f.dim, series |= f.most > 0;
     if (series)
         return rws_fail(r->err, RWS_BAD_INPUT, "Model %s %s the numbers of its %s (%s), %s.", name, verb,
                         r->inputs ? "inputs" : "fields", fields, what);
@@ -62,18 +62,18 @@ static rws_status refuse(const reader *r, const char *what)
                     total == 1 ? "" : "s", fields, what);
 }
 
-static rws_status make_room(const reader *r, rws_datum *out)
+rws_status rws__datum_make(const rws_posterior *p, bool inputs, rws_datum *out, rws_error *err)
 {
     rws_field f;
     size_t    total = 0, at = 0;
     int       n = 0;
-    for (; rws_posterior_field(r->p, n, &f); n++) total += is_read(r, &f) ? (size_t)f.dim : 0;
+    for (; rws_posterior_field(p, n, &f); n++) total += is_read(&f, inputs) ? (size_t)f.dim : 0;
     out->numbers = calloc(total + 1, sizeof *out->numbers);
     out->fields = calloc((size_t)n + 1, sizeof *out->fields);
-    if (!out->numbers || !out->fields) return rws_no_memory(r->err, "a datum");
-    for (int i = 0; rws_posterior_field(r->p, i, &f); i++) {
-        out->fields[i] = is_read(r, &f) ? out->numbers + at : NULL;
-        at += is_read(r, &f) ? (size_t)f.dim : 0;
+    if (!out->numbers || !out->fields) return rws_no_memory(err, "a datum");
+    for (int i = 0; rws_posterior_field(p, i, &f); i++) {
+        out->fields[i] = is_read(&f, inputs) ? out->numbers + at : NULL;
+        at += is_read(&f, inputs) ? (size_t)f.dim : 0;
     }
     return RWS_OK;
 }
@@ -130,7 +130,7 @@ static int last_field(const reader *r)
     rws_field f;
     int       last = -1;
     for (int i = 0; rws_posterior_field(r->p, i, &f); i++)
-        if (is_read(r, &f)) last = i;
+        if (is_read(&f, r->inputs)) last = i;
     return last;
 }
 
@@ -141,11 +141,11 @@ rws_status rws__datum_read(const rws_posterior *p, const char *text, bool inputs
     bool      enough = true;
     char      what[120];
     *out = (rws_datum){0};
-    RWS_TRY(make_room(&r, out));
+    RWS_TRY(rws__datum_make(p, inputs, out, err));
     skip_separators(&r);
     for (int i = 0, last = last_field(&r); rws_posterior_field(p, i, &f); i++) {
         float *to = (float *)out->fields[i];
-        if (!is_read(&r, &f)) continue;
+        if (!is_read(&f, inputs)) continue;
         if (f.most && (*r.at == '[' || i == last)) RWS_TRY(read_series(&r, &f, to));
         else if (f.most) return refuse(&r, "where the numbers of a series stand in brackets");
         else

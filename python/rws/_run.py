@@ -13,12 +13,12 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _code, _rws
-from ._answer import Answers, Asker, Questions, Sample
+from ._answer import Answers, AnswerTable, Asker, Questions, Sample
 from ._data import Arrays, Described
 from ._figure import Figure, chart
 from ._life import join, live
 from ._model import Model
-from ._progress import CtrlC, bar
+from ._progress import CtrlC, bar, counter
 from ._rws import Error
 from ._store import PathLike, Stored, runs, safetensors
 
@@ -514,6 +514,22 @@ class Run:
         of the posterior given the datum and these choices, and log_evidence is log p(x, given)."""
         return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, given=given,
                                        **fields)
+
+    def ask_many(self, data: Any = None, *, test: Optional[Sequence[int]] = None, particles: int = 1000, seed: int = 1, threads: int = 0,
+                 listed: bool = True, given: Optional[Mapping[Any, Any]] = None, most_dim: int = 16,
+                 progress: Optional[bool] = None) -> AnswerTable:
+        """Answers to many data at once: an `AnswerTable`, which is a dict of columns. Small models are asked many times as fast as by
+        `infer` in a loop.
+
+        data: arrays by field with a row for each datum (a dict, a frame of pandas, or one array for the first field), a list of texts,
+        or pictures as an array of uint8, n x high x wide; or test=range(100) for test data. threads=0 takes all processors and changes
+        no number. listed=False leaves out the columns of choices, most_dim the choices of more numbers. A datum that cannot be
+        answered has its message in the column "error"."""
+        shown = counter(progress, "ask_many")
+        table = self._posterior().ask_many(data, test, particles, seed, listed, given, threads, most_dim, shown)
+        if shown is not None:
+            shown.close()
+        return table
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         """(log p(z, x), log q(z | x)) of given choices by site. A list has the values of several visits; the numbers of one visit to

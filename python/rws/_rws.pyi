@@ -524,6 +524,10 @@ class Posterior:
     def __init__(self, source: Union[Trainer, str], config: dict[str, Any] = ..., program: Optional[Program] = ...) -> None: ...
     def ask(self, *question: Any) -> dict[str, Any]:
         """Asks about a datum."""
+    def ask_many(self, n: int, fields: Optional[list[Any]], texts: Optional[list[str]], pictures: Optional[tuple[int, int, np.ndarray]],
+                 tests: Optional[list[int]], particles: int, seed: int, listed: bool, given: list[tuple[str, int, np.ndarray]],
+                 threads: int, most_dim: int, told: Any) -> list[tuple[str, Any]]:
+        """Asks about many data; the columns of a table."""
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
     def sample(self, n: int, seed: int, inputs: Optional[tuple[Any, ...]]) -> list[tuple[Any, Any, Any]]:

@@ -375,7 +375,9 @@ bool rwspy_question_read(PyObject *args, py_question *a);
 void rwspy_question_release(py_question *a);
 
 PyObject *rwspy_fields_append(PyObject *list, const rws_field *f); /* the list; NULL: an exception */
-PyObject *rwspy_answers_object(rws_answers *a);                    /* takes the answers, also after a failure */
+/* Asks many questions; a list of (name, numbers or texts), the columns of their table. */
+PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObject *args);
+PyObject *rwspy_answers_object(rws_answers *a); /* takes the answers, also after a failure */
 PyObject *rwspy_reported(const rws_reported *r, int n);
 
 /* A posterior at the present parameters of a Trainer, and the trainer's program (borrowed; NULL for a model in C). NULL with
