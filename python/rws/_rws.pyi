@@ -513,6 +513,9 @@ class Trainer:
     def unlearned(self) -> Optional[str]:
         """A parameter whose gradient has always been zero; None."""
     @property
+    def doubt(self) -> Optional[str]:
+        """A warning of the look at the programs before the first iteration; None."""
+    @property
     def impossible(self) -> Optional[str]:
         """A message about training data that no particle has explained; None."""
     @property
