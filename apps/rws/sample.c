@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "rws/ask.h"
 #include "rws/command.h"
+#include "rws/datum.h"
 #include "rws/picture_grid.h"
 #include "rws/output.h"
 #include "ask/answers_json.h"
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_ONLY = 0x2000, KEY_BRACKETS };
+enum { KEY_ONLY = 0x2000, KEY_BRACKETS, KEY_TEST };
+
+#define NO_TEST UINT64_MAX
 
 typedef struct {
     rws_asked   asked;
@@ -19,6 +22,8 @@ typedef struct {
     const char *only; /* NULL: all reports */
     const char *out;  /* NULL: no drawing */
     bool        brackets;
+    const char *inputs; /* numbers of the inputs; NULL: none are typed */
+    uint64_t    test;   /* the test datum whose inputs are taken; NO_TEST: none */
 } sample_options;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -28,13 +33,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
     case 'n': return rws__arguments_count(state, "--count", arg, 1, RWS_MAX_PARTICLES, &o->count);
     case 'o': o->out = arg; return 0;
+    case KEY_TEST: return rws__arguments_count(state, "--test", arg, 0, RWS_MAX_TEST - 1, &o->test);
     case KEY_ONLY: o->only = arg; return 0;
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
-        if (o->asked.path) return rws__arguments_extra(state, arg);
-        o->asked.path = arg;
+        if (o->inputs) return rws__arguments_extra(state, arg);
+        *(o->asked.path ? &o->inputs : &o->asked.path) = arg;
         return 0;
-    case ARGP_KEY_END: return o->asked.path ? 0 : rws__arguments_fail(state, "Which run? Name its folder.");
+    case ARGP_KEY_END:
+        if (!o->asked.path) return rws__arguments_fail(state, "Which run? Name its folder.");
+        if (!o->inputs || o->test == NO_TEST) return 0;
+        return rws__arguments_fail(state, "Samples have the inputs that are typed or those of --test, not both.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -45,18 +54,21 @@ static const struct argp argp = {
             {"count", 'n', "N", 0, "Number of samples (1)", 0},
             {"only", KEY_ONLY, "NAME", 0, "Print only this text of each sample, on a line of its own: sentence, tree",
              0},
+            {"test", KEY_TEST, "NUMBER", 0, "Samples of a conditional model at the inputs of this test datum", 0},
             {"out", 'o', "FILE", 0, "Also draw the images or trees as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
             {0},
         },
     .parser = parse,
-    .args_doc = "RUN",
+    .args_doc = "RUN [INPUTS]",
     .doc =
         "Draws samples from the model that a run has learned: for a grammar, sentences with their trees; for air, the "
         "places of objects in an image, which --out draws; for a model whose data are numbers, the fields and what the "
         "model "
         "reports. "
-        "RUN is the folder that `rws train --out` wrote.",
+        "RUN is the folder that `rws train --out` wrote. A model with inputs is sampled at INPUTS, the numbers of its "
+        "inputs as `rws infer` takes those of a datum: \"0.3 1.2\"; without them, each sample has the inputs of a test "
+        "datum that is drawn at random. INPUTS that begin with a minus are written after --.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
@@ -119,13 +131,25 @@ static rws_status draw(const sample_options *o, const rws_samples *samples, rws_
     return status;
 }
 
+static rws_status ask(const sample_options *o, rws_samples **out, rws_error *err)
+{
+    rws_posterior *p = o->asked.posterior;
+    rws_datum      datum = {0};
+    if (!o->inputs && o->test == NO_TEST) return rws_posterior_sample(p, (int)o->count, o->asked.seed, out, err);
+    rws_status         status = o->inputs ? rws__datum_read(p, o->inputs, true, &datum, err) : RWS_OK;
+    const rws_question at = {.fields = datum.fields, .test = o->inputs ? 0 : (int)o->test};
+    if (status == RWS_OK) status = rws_posterior_sample_at(p, &at, (int)o->count, o->asked.seed, out, err);
+    rws__datum_release(&datum);
+    return status;
+}
+
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    sample_options o = {.count = 1};
+    sample_options o = {.count = 1, .test = NO_TEST};
     RWS_TRY(rws__arguments_parse(&argp, "rws sample", argc, argv, 0, &o, err));
     rws_samples *samples = NULL;
     rws_status   status = rws__asked_open(&o.asked, err);
-    if (status == RWS_OK) status = rws_posterior_sample(o.asked.posterior, (int)o.count, o.asked.seed, &samples, err);
+    if (status == RWS_OK) status = ask(&o, &samples, err);
     if (status == RWS_OK && o.out) status = draw(&o, samples, err);
     for (int i = 0; status == RWS_OK && i < samples->n; i++)
         status = report(&o, &samples->list[i], i + 1 == samples->n, err);

@@ -193,8 +193,11 @@ const rws_op rws__op_join = {.name = "join"};
 uint32_t rws__node_join(rws_engine *e, uint32_t at, const join *of)
 {
     uint8_t depends = 0;
+    bool    seen = false;
+    for (uint32_t s = 0; s < of->n; s++) seen |= e->nodes[of->source[s]].seen;
     for (uint32_t s = 0; s < of->n; s++) depends |= e->nodes[of->source[s]].depends & (e->pass.groups | DRAWN);
     const uint32_t id = rws__node_new(e, &rws__op_join, at, e->nodes[of->source[0]].dim, depends);
+    e->nodes[id].seen = seen;
     e->nodes[id].in[0] = e->n_joins;
     *RWS_PUSH(e, e->joins, e->n_joins, e->join_capacity) = *of;
     return id;
