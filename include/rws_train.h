@@ -156,8 +156,12 @@ const char *rws_trainer_unvisited(const rws_trainer *t);
 
 /* The name of a parameter of theta or phi whose gradient has been zero in every iteration, so that it has not learned:
  * no program may use it, or it may belong to the wrong group, as a network of the guide does that is not part of phi.
- * NULL if there is none, or if that is not known: with several ranks, and under an optimiser without memory. */
+ * Parameters of an automatic guide are not looked at. NULL if there is none, or if that is not known: with several ranks, and under an optimiser without memory. */
 const char *rws_trainer_unlearned(const rws_trainer *t);
+
+/* The name of a site for which the automatic guide of a model without a guide has no network, because no draw from the
+ * prior came to it before training; all such sites share one. NULL if no particle has visited one. */
+const char *rws_trainer_unguided(const rws_trainer *t);
 
 /* A parameter matrix in the trainer's own memory. */
 typedef struct {

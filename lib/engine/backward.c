@@ -54,18 +54,37 @@ static void list_live(rws_engine *e, level *l, const uint8_t *alive)
     if (n < l->n_rows) l->live = live, l->position = position;
 }
 
+/* Whether a projection of the home has rows that become live, or makes rows of the home live. */
+static bool spreads(const level *l, uint32_t n_home, uint8_t *home, uint8_t *own)
+{
+    bool spread = false;
+    for (uint32_t row = 0; row < n_home; row++) {
+        spread |= home[row] && !own[l->place[row]];
+        own[l->place[row]] |= home[row];
+    }
+    for (uint32_t row = 0; row < l->n_rows; row++) {
+        spread |= own[row] && !home[l->up[row]];
+        home[l->up[row]] |= own[row];
+    }
+    return spread;
+}
+
 /* A row of a projection is live if one of the rows that it stands for is. Its node may read other nodes at the row that `up`
- * leads to, so that is live, too. */
+ * leads to, so that is live, too, and so are the rows of other projections that it has. */
 static void projections_alive(rws_engine *e, uint8_t **alive, uint32_t home)
 {
+    for (bool spread = true; spread;) {
+        spread = false;
+        for (uint32_t id = e->levels[home].dependence; id; id = e->dependences[id].next) {
+            const uint32_t at = e->dependences[id].rows;
+            if (at == NONE || at == home) continue;
+            if (!alive[at]) alive[at] = RWS_NEW0(&e->arena, uint8_t, e->levels[at].n_rows);
+            spread |= spreads(&e->levels[at], e->levels[home].n_rows, alive[home], alive[at]);
+        }
+    }
     for (uint32_t id = e->levels[home].dependence; id; id = e->dependences[id].next) {
         const uint32_t at = e->dependences[id].rows;
-        if (at == NONE || at == home) continue;
-        level *l = &e->levels[at];
-        alive[at] = RWS_NEW0(&e->arena, uint8_t, l->n_rows);
-        for (uint32_t row = 0; row < e->levels[home].n_rows; row++) alive[at][l->place[row]] |= alive[home][row];
-        for (uint32_t row = 0; row < l->n_rows; row++) alive[home][l->up[row]] |= alive[at][row];
-        list_live(e, l, alive[at]);
+        if (at != NONE && at != home) list_live(e, &e->levels[at], alive[at]);
     }
 }
 

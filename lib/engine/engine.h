@@ -120,6 +120,20 @@ void rws__engine_host(rws_engine *e, const rws_host *host);
  * never. */
 void rws__engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
 
+/* A guide that is not written by the author but made of the model's own program (lib/guide), which then runs on the guide's
+ * side. Meanwhile every site calls `visit` in the place of what it does otherwise. */
+typedef struct rws_automatic rws_automatic;
+struct rws_automatic {
+    void (*run)(rws_path *path, const rws_automatic *a); /* in the place of rws_model.guide; as a program of its own */
+    /* Inside of the public function of a site. p: the parameters as they were given and as the family has prepared them. */
+    rws_var (*visit)(rws_path *path, const rws_automatic *a, const char *site, const rws_family *f,
+                     const rws_var *params, const rws_var *p);
+    size_t bytes; /* of rws__path_memory */
+};
+
+/* To be called before the first pass; it must outlive the engine. NULL, which a new engine has: models have guides. */
+void rws__engine_automatic(rws_engine *e, const rws_automatic *a);
+
 /* Runs a pass of at least one datum and one particle. Fails if the program does not fit (a site only one side visits, …) or
  * if the numbers break; the message names the site. After a failure there is no table, and the engine is ready for another pass. */
 rws_status rws__engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
@@ -179,7 +193,19 @@ uint64_t         rws__engine_allocations(const rws_engine *e);   /* requests to 
 const rws_pass *rws__path_pass(const rws_path *path);
 void            rws__path_side(rws_path *path, rws_side side); /* the side that the following library calls belong to */
 void            rws__programs(rws_path *path); /* runs the guide and the model of the pass in the order that it wants */
+void            rws__guide(rws_path *path);    /* runs the guide of the pass, which may be an automatic one */
 void            rws__path_output(rws_path *path, int slot, rws_var v);
+
+/* For automatic guides. rws__path_acts says that the model's program begins or ends to run in the guide's place, and
+ * rws__path_actor whose `visit` its sites call; NULL: none. rws__path_memory is memory that is zero at first, and of which a
+ * path that splits off has a copy: it keeps nodes by their ids, which rws__path_value makes values of. */
+void                 rws__path_acts(rws_path *path, bool acts);
+const rws_automatic *rws__path_actor(const rws_path *path);
+void                *rws__path_memory(rws_path *path);
+rws_var              rws__path_value(const rws_path *path, uint32_t id);
+
+/* Whether the guide has drawn, or scored, visit number `visit` of a site already; *value is what it is there. */
+bool rws__path_guided(rws_path *path, const char *site, uint32_t visit, rws_var *value);
 
 /* Parameters of these groups count as constants in what is recorded from here on. */
 void rws__path_freeze(rws_path *path, unsigned groups);

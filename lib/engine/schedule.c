@@ -20,7 +20,8 @@ void rws__programs(rws_path *path)
     for (int i = 0; i < 2; i++) {
         const bool guide = (i == 0) != (pass->mode == RWS_SLEEP);
         rws__path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
-        (guide ? pass->model->guide : pass->model->model)(path, pass->state);
+        if (guide) rws__guide(path);
+        else pass->model->model(path, pass->state);
     }
     rws__path_side(path, RWS_SIDE_NONE);
 }
@@ -88,6 +89,8 @@ static rws_path *path_new(rws_engine *e)
     path->function = "";
     path->side = RWS_SIDE_NONE;
     path->coming = NULL;
+    path->acts = false;
+    path->memory = NULL;
     path->frozen = 0;
     path->n_wants = 0;
     path->site = NONE;
@@ -215,6 +218,7 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->site_visit = from->site_visit;
     memcpy(to->field, from->field, (size_t)e->n_fields * sizeof *to->field);
     memcpy(to->note, from->note, sizeof to->note);
+    if (from->memory) memcpy(rws__path_memory(to), from->memory, e->automatic->bytes);
     while (to->report_capacity < from->n_reports)
         to->reports = rws__grow(e, to->reports, &to->report_capacity, sizeof *to->reports);
     if (from->n_reports) memcpy(to->reports, from->reports, from->n_reports * sizeof *to->reports);

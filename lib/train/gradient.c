@@ -55,8 +55,14 @@ const char *rws_trainer_unlearned(const rws_trainer *t)
     for (int i = 0; i < p->n; i++) {
         const rws_param *param = p->list[i];
         if ((param->group != RWS_THETA && param->group != RWS_PHI) || t->steps[param->group] == 0) continue;
+        if (param->group == RWS_PHI && t->program.guide) continue; /* networks for what may never happen */
         for (int k = 0; k < t->optimiser->n_slots; k++)
             if (is_zero(t->slot[k] + param->offset, rws__param_size(param))) return param->name;
     }
     return NULL;
+}
+
+const char *rws_trainer_unguided(const rws_trainer *t)
+{
+    return t ? rws__guide_unknown(t->program.guide) : NULL;
 }
