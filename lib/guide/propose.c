@@ -286,9 +286,9 @@ static rws_var propose_beside(rws_path *path, const rws_guide *g, const head *h,
 
 /* ---- categories whose number differs from visit to visit */
 
-/* Every earlier visit of the site votes for the category that it chose, by how much its item is like the present one:
+/* Every earlier visit of the site votes for the category that it chose, by how near its item is to the present one:
  *
- *     votes_k = the sum over earlier visits j with z_j = k of query . key_j
+ *     votes_k = - the sum over earlier visits j with z_j = k of |query - key_j|^2
  *
  * A category gets its prior's logit, y_0 times its votes, y_1 times their mean, and y_2 if nothing has chosen it yet. */
 static rws_var tally(rws_path *path, const earlier *all, int n, rws_var query, rws_var *counts)
@@ -297,8 +297,8 @@ static rws_var tally(rws_path *path, const earlier *all, int n, rws_var query, r
     *counts = votes;
     for (const earlier *j = all; j; j = j->before) {
         const rws_var chosen = rws__guide_onehot(path, rws__path_value(path, j->choice), n);
-        const rws_var like = rws_dot(path, query, rws__path_value(path, j->key));
-        votes = rws_add(path, votes, rws_mul(path, chosen, like));
+        const rws_var apart = rws_sub(path, query, rws__path_value(path, j->key));
+        votes = rws_sub(path, votes, rws_mul(path, chosen, rws_dot(path, apart, apart)));
         *counts = rws_add(path, *counts, chosen);
     }
     return votes;
