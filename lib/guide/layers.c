@@ -98,6 +98,7 @@ static void declare_head(rws_guide *g, rws_setup *s, head *h)
 
 void rws__guide_declare(rws_guide *g, rws_setup *s)
 {
+    const int before = s->params.n;
     if (g->most_choices < 2) g->sizes.memory = 0;
     declare_fields(g, s);
     if (g->sizes.memory) g->cell = rws_setup_gru(s, RWS_PHI, "phi.auto.cell", UP, g->sizes.memory);
@@ -109,6 +110,8 @@ void rws__guide_declare(rws_guide *g, rws_setup *s)
     head *unknown = &g->heads[g->n_heads];
     *unknown = (head){.site = "unknown site", .family = "", .width = 1, .dim = 1, .kind = HEAD_MOVED};
     declare_head(g, s, unknown);
+    for (int i = before; i < s->params.n; i++)
+        s->params.list[i]->unused = true; /* networks for what may never happen */
 }
 
 /* ---- the scale of the data */

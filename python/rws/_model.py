@@ -166,7 +166,7 @@ def _declaration(name: str) -> Any:
 
 
 for _name in ("param", "linear", "mlp", "rnn", "gru", "lstm", "embedding", "bidirectional", "attention", "set_encoder", "layer_norm",
-              "residual_mlp", "conv2d", "conv_transpose2d", "gradient", "relaxed", "text", "path"):
+              "residual_mlp", "conv2d", "conv_transpose2d", "gradient", "relaxed", "text", "path", "unused"):
     setattr(Setup, _name, _declaration(_name))
 
 
@@ -299,13 +299,13 @@ class Model:
         if setup is None or model is None:
             raise Error("A model of functions needs setup and model; without a guide it gets an automatic one.")
         self.name = name or "model"
-        functions = (setup, model)
+        functions = self._functions = (setup, guide, model)
 
         def run_setup(me: Any, s: Setup) -> None:
             me.state = functions[0](s)
             if guide is not None:
                 me.guide = lambda p, state=me.state: guide(p, state)
-            me.model = lambda p, state=me.state: functions[1](p, state)
+            me.model = lambda p, state=me.state: model(p, state)
 
         self._run_setup = run_setup
         self.model = None  # type: ignore[assignment]
