@@ -516,6 +516,73 @@ const float *rws_look(rws_path *path, rws_var v);
  * calls. */
 void rws_await(rws_path *path, const rws_var *v, int n);
 
+/* Something long, as a loop that says what a step hands to the next: the carry, a struct of values (or zeros) and
+ * then of integers. Particles that entered the loop together and hand on the same integers are one path again at the
+ * next step, whatever they did before; the values that they hand on become one value with the rows of all. So a path
+ * is executed for each combination of integers, and not for each history.
+ *
+ *     typedef struct {
+ *         rws_var level;          values first,
+ *         int     t, state;       then integers, the clock first
+ *     } day;
+ *
+ *     static bool step(rws_path *path, const void *env, void *carry)
+ *     {
+ *         const weather *w = env; day *c = carry;
+ *         c->state = rws_choose(path, "z", rws_slice(path, w->next, c->state * S, S));
+ *         c->level = rws_add(path, c->level, rws_slice(path, w->rise, c->state, 1));
+ *         rws_normal(path, "x", c->level, w->sd);
+ *         return ++c->t < DAYS;
+ *     }
+ *
+ *     day c = {.level = rws_constant(path, 0)};
+ *     RWS_LOOP(path, step, &w, c, t);
+ *
+ * The loop executes the step until it returns false; then `carry` is what the last one left. `env` is handed to every
+ * step as it is: it may lead to values that were made before the loop, in the caller's own variables. A step must use
+ * the path that it is given, not the caller's; values that it makes reach the next step, and the caller, through the
+ * carry alone. The clock is an integer that no step makes smaller: particles with the lowest clock go first, so that
+ * those who will meet do. Whether particles meet depends on what is carried: set a value or an integer that nobody
+ * will read again to zero, and before a step returns false, everything that the caller does not need. The numbers are
+ * those of a plain loop.
+ *
+ * rws_call_once executes `body` once, for a branch or a recursion whose result is a struct of the same kind:
+ * afterwards particles with equal integers in it are one path. Its integers begin at first_int; a result without
+ * integers is as long as that.
+ *
+ * Loops may be nested and called by steps. A mistake stops the pass with a message: a clock that falls, padding bytes
+ * in the carry (where the compiler can tell), a value of another step, the caller's path in a step. */
+typedef bool rws_step(rws_path *path, const void *env, void *carry);
+typedef void rws_once(rws_path *path, const void *env, void *result);
+void         rws_loop(rws_path *path, rws_step *step, const void *env, void *carry, size_t size, size_t clock);
+void rws_call_once(rws_path *path, rws_once *body, const void *env, void *result, size_t size, size_t first_int);
+
+/* `clock` and `first_int` are members of the struct, of type int. */
+#define RWS_LOOP(path, step, env, carry, clock)                                                 \
+    do {                                                                                        \
+        RWS_CARRY_CHECK(path, carry);                                                           \
+        rws_loop(path, step, env, &(carry), sizeof(carry), offsetof(__typeof__(carry), clock)); \
+    } while (0)
+#define RWS_CALL(path, body, env, result, first_int)                                                        \
+    do {                                                                                                    \
+        RWS_CARRY_CHECK(path, result);                                                                      \
+        rws_call_once(path, body, env, &(result), sizeof(result), offsetof(__typeof__(result), first_int)); \
+    } while (0)
+
+/* Stops with a message if a byte of `solid` is zero: the bytes of a struct that are not padding, set to ones. */
+void rws_carry_check(rws_path *path, const void *solid, size_t size);
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define RWS_CARRY_CHECK(path, carry)                    \
+    do {                                                \
+        __typeof__(carry) solid_;                       \
+        __builtin_memset(&solid_, 0xff, sizeof solid_); \
+        __builtin_clear_padding(&solid_);               \
+        rws_carry_check(path, &solid_, sizeof solid_);  \
+    } while (0)
+#else
+#define RWS_CARRY_CHECK(path, carry) ((void)0)
+#endif
+
 /* Sites: random choices and random values, addressed by name and, in loops and recursion, by the number of the visit.
  * The name is copied. The guide draws at a site and the model scores the same value there (the other way round in the
  * sleep phase); both must visit the same sites, in any order, with values of one length. Their families may differ if

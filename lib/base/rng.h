@@ -33,6 +33,10 @@ rws_key rws__key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uin
 void rws__rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
                      uint32_t *out);
 
+/* The same with an ordinal for each counter. */
+void rws__rng_blocks_at(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, const uint32_t *c2, uint32_t c3,
+                        uint32_t *out);
+
 /* The same for one particle: out[4 i … 4 i + 3] is the block of counter (c0, c1, c2, first + i). */
 void rws__rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out);
 

@@ -88,6 +88,14 @@ static void projections_alive(rws_engine *e, uint8_t **alive, uint32_t home)
     }
 }
 
+/* A row of a part of a merged level is live if the row that it became is. */
+static void parts_alive(rws_engine *e, uint8_t **alive, uint32_t at)
+{
+    const merge *m = e->levels[at].merge;
+    for (uint32_t row = 0; row < e->levels[at].n_rows && m; row++)
+        if (alive[at][row]) alive[m->parts[m->part[row]].level][m->row[row]] = 1;
+}
+
 /* A row of a narrowed level is live if a live row of a level that reads it stands on it. Readers that are narrowed
  * levels themselves come first; they are beside a lower level, or have fewer rows. */
 static const uint8_t *narrowed_alive(rws_engine *e, uint8_t **alive, uint32_t at)
@@ -128,6 +136,7 @@ static void find_live(rws_engine *e)
             level *l = &e->levels[i];
             if (l->place) continue;
             projections_alive(e, alive, i);
+            parts_alive(e, alive, i);
             for (uint32_t row = 0; row < l->n_rows && l->parent != NONE; row++)
                 if (alive[i][row]) alive[l->parent][l->up[row]] = 1;
             list_live(e, l, alive[i]);
@@ -218,6 +227,26 @@ static double *leaf_coef(rws_engine *e, double *table, uint32_t at, uint32_t n)
     return coef;
 }
 
+/* Adds the coefficients of rows of a level to those of the rows that they stand on. */
+static void hand_up(rws_engine *e, level *to, int k, const double *coef, const uint32_t *up, uint32_t n)
+{
+    if (!to->total[k]) return;
+    if (!to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
+    for (uint32_t i = 0; i < n; i++) to->coef[k][up[i]] += coef[i];
+}
+
+/* The same for a merged level and its parts. */
+static void hand_to_parts(rws_engine *e, const level *l, int k)
+{
+    for (uint32_t p = 0; p < l->merge->n; p++) {
+        const segment *s = &l->merge->parts[p];
+        level         *to = &e->levels[s->level];
+        if (!to->total[k]) continue;
+        if (!to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
+        for (uint32_t i = 0; i < to->n_rows; i++) to->coef[k][i] += l->coef[k][s->to[i]];
+    }
+}
+
 static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
 {
     const rws_scores *s = &e->scores;
@@ -246,12 +275,9 @@ static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
         for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next)
             if (e->terms[t].kind < N_COEF && l->coef[e->terms[t].kind])
                 seed(e, e->terms[t].node, at_level, l->coef[e->terms[t].kind], groups, gradient);
-        for (int k = 0; k < N_COEF && l->parent != NONE; k++) {
-            level *up = &e->levels[l->parent];
-            if (!l->coef[k] || !up->total[k]) continue;
-            if (!up->coef[k]) up->coef[k] = RWS_NEW0(&e->arena, double, up->n_rows);
-            for (uint32_t i = 0; i < l->n_rows; i++) up->coef[k][l->up[i]] += l->coef[k][i];
-        }
+        for (int k = 0; k < N_COEF && l->parent != NONE; k++)
+            if (l->coef[k] && l->merge) hand_to_parts(e, l, k);
+            else if (l->coef[k]) hand_up(e, &e->levels[l->parent], k, l->coef[k], l->up, l->n_rows);
     }
 }
 
@@ -402,16 +428,35 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
         if (gathered[s]) scatter(e, c, s, groups, gathered[s], gradient);
 }
 
+/* The gradient of a node that is made of rows of others is added to these. */
+static void backward_join(rws_engine *e, const call *c, unsigned groups, float *gradient)
+{
+    const node     *n = &e->nodes[e->order[c->first]];
+    const join      of = e->joins[n->in[0]];
+    const level    *l = &e->levels[n->rows];
+    const uint32_t *up = n->rows == n->all ? NULL : l->up;
+    const size_t    dim = (size_t)n->dim;
+    for (uint32_t i = 0; i < l->n_live; i++) {
+        const uint32_t row = live_row(l, i), at = up ? up[row] : row, s = of.which[at];
+        if (!(e->nodes[of.source[s]].depends & groups)) continue;
+        const uint32_t *map = rws__level_map(e, of.at[s], e->nodes[of.source[s]].all);
+        float          *to = row_gradient(e, of.source[s], map ? map[of.row[at]] : of.row[at], gradient);
+        for (size_t j = 0; j < dim; j++) to[j] += c->gradient[i * dim + j];
+    }
+}
+
 static void walk_back(rws_engine *e, unsigned groups, float *gradient)
 {
     RWS_CHECK((groups & ~e->pass.groups) == 0);
     find_live(e);
     seed_terms(e, groups, gradient);
     for (uint32_t i = e->n_calls; i-- > 0;) {
-        call *c = &e->calls[i];
-        if (!c->gradient || !c->c.op->backward || !(c->depends & groups)) continue;
+        call      *c = &e->calls[i];
+        const bool is_join = c->c.op == &rws__op_join;
+        if (!c->gradient || !(c->c.op->backward || is_join) || !(c->depends & groups)) continue;
         rws__engine_check_stop(e, &c->c);
-        backward_call(e, c, groups, gradient);
+        if (is_join) backward_join(e, c, groups, gradient);
+        else backward_call(e, c, groups, gradient);
     }
 }
 

@@ -32,6 +32,12 @@ static _Noreturn void too_many_operations(rws_path *path)
 
 _Noreturn void rws__path_overflows(rws_path *path)
 {
+    if (path != path->e->running)
+        rws__path_mistake(
+            path,
+            "%s was given a path that does not run: it stands in a loop, or its step has ended. A step uses the "
+            "path that it is given.",
+            path->function);
     rws__path_mistake(path,
                       "the stack of %zu KB runs over, by large arrays on it or by deep recursion. " NEVER_ENDS
                       " A larger `stack_bytes` allows more.",
@@ -44,6 +50,11 @@ static inline void enter(rws_path *path, const char *function)
     path->function = function;
     if ((const char *)__builtin_frame_address(0) < path->stack_end + MARGIN) rws__path_overflows(path);
     if (++path->operations > path->e->limits.max_operations) too_many_operations(path);
+}
+
+void rws__enter(rws_path *path, const char *function)
+{
+    enter(path, function);
 }
 
 bool rws__replayed_as(rws_path *path, rws_var *v, const char *function)
@@ -72,15 +83,25 @@ static _Noreturn void no_value(const rws_path *path, rws_var v, const char *func
 {
     rws__path_mistake(
         (rws_path *)path, "%s was given %s", function,
-        v.id ? "a value that does not belong to this path; a program must not keep values in static memory "
-               "or in the model's state."
+        v.id ? path->loop
+                   ? "a value of another step or path; what a step needs of the steps before must be handed on."
+                   : "a value that does not belong to this path; a program must not keep values in static memory "
+                     "or in the model's state."
              : "no value (an rws_var that is all zeros).");
+}
+
+bool rws__path_has(const rws_path *path, rws_var v)
+{
+    if (v.id == 0 || v.id >= path->e->n_nodes) return false;
+    if (v.stamp == path->stamp) return true;
+    for (const loop *l = path->loop; l; l = l->outer)
+        if (v.stamp == l->stamp) return true;
+    return false;
 }
 
 void rws__path_expect(const rws_path *path, rws_var v, const char *function)
 {
-    if (v.id == 0 || v.stamp != path->stamp || v.id >= path->e->n_nodes)
-        no_value(path, v, path->depth ? path->function : function);
+    if (!rws__path_has(path, v)) no_value(path, v, path->depth ? path->function : function);
 }
 
 static _Noreturn void too_many_nodes(rws_engine *e)
@@ -164,6 +185,16 @@ static uint64_t hash_op(rws_engine *e, const rws_op *op)
     op_hash *known = &e->op_hashes[(uintptr_t)op / sizeof *op % N_OP_HASHES];
     if (known->op != op) *known = (op_hash){op, rws__hash_name(0, op->name)};
     return known->hash;
+}
+
+uint32_t rws__node_new(rws_engine *e, const rws_op *op, uint32_t level, int dim, uint8_t depends)
+{
+    node *n = node_draft(e, level, dim, WAITING);
+    n->op = op;
+    n->args = (rws_op_args){0};
+    n->depends = depends;
+    n->call_key = hash(hash_op(e, op), e->n_nodes); /* it has a call to itself */
+    return e->n_nodes++;
 }
 
 static uint64_t hash_inputs(const node *n)

@@ -43,13 +43,15 @@ void rws_report_text(rws_path *path, const char *name, const char *text)
 
 static void read_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
-    const origin    o = rws__scores_origin(e, i);
-    const rws_path *path = e->paths[e->ends[o.end].path];
-    for (uint32_t k = 0; k < path->n_reports; k++) {
-        const report *p = &path->reports[k];
-        if (p->node) each(context, p->name, e->nodes[p->node].dim, rws__value_at(e, o, p->node), NULL);
-        else each(context, p->name, 0, NULL, p->text);
-    }
+    const origin o = rws__scores_origin(e, i);
+    uint32_t     n;
+    const past  *all = rws__past_of(e, e->paths[e->ends[o.end].path], o.row, &n);
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t k = 0; k < all[s].in->n_reports; k++) {
+            const report *p = &all[s].in->reports[k];
+            const float  *value = p->node ? rws__value_at(e, all[s].in->level, all[s].row, p->node) : NULL;
+            each(context, p->name, value ? e->nodes[p->node].dim : 0, value, p->text);
+        }
 }
 
 rws_status rws__engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)

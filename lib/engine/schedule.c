@@ -30,7 +30,8 @@ static void path_entry(void *arg)
 {
     rws_path       *path = arg;
     const rws_pass *pass = &path->e->pass;
-    if (pass->program) pass->program(path, pass->context);
+    if (path->loop) rws__loop_step(path);
+    else if (pass->program) pass->program(path, pass->context);
     else rws__programs(path);
 }
 
@@ -62,8 +63,8 @@ static void path_make(rws_engine *e)
             e->n_made, 4 * (unsigned long long)e->limits.max_paths + SPARE_MAPPINGS);
     }
     rws__fiber_on_overflow(path->fiber, path_overflow);
-    path->stack_end = rws__fiber_end(path->fiber);
     e->n_allocations += 2;
+    path->number = e->n_made;
     e->paths[e->n_made++] = path;
 }
 
@@ -75,13 +76,31 @@ static _Noreturn void too_many_paths(rws_engine *e)
                      e->running ? rws__path_where(e->running, text) : "");
 }
 
-static rws_path *path_new(rws_engine *e)
+uint32_t rws__stamp_new(rws_engine *e)
 {
+    if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
+    return e->stamp;
+}
+
+static rws_path *path_take(rws_engine *e)
+{
+    if (e->n_spare) return e->paths[e->spare[--e->n_spare]];
     if (e->n_paths >= e->limits.max_paths) too_many_paths(e);
     if (e->n_paths == e->n_made) path_make(e);
-    rws_path *path = e->paths[e->n_paths++];
-    if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
-    path->stamp = e->stamp;
+    return e->paths[e->n_paths++];
+}
+
+rws_path *rws__path_new(rws_engine *e)
+{
+    rws_path *path = path_take(e);
+    e->n_started++;
+    path->stamp = rws__stamp_new(e);
+    path->loop = NULL;
+    path->carry = NULL;
+    path->stands = path->goes_on = false;
+    path->before = NULL;
+    path->history = NULL;
+    path->steps = 0;
     path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
     path->operations = path->n_taken = 0;
     memset(path->fields_seen, 0, fields_seen_bytes(e));
@@ -101,10 +120,32 @@ static rws_path *path_new(rws_engine *e)
     return path;
 }
 
-static void path_begin(rws_engine *e, uint32_t index)
+void rws__path_continue(rws_path *path)
 {
-    rws__fiber_start(e->paths[index]->fiber, path_entry, e->paths[index]);
-    *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = index;
+    rws_engine *e = path->e;
+    path->stack_end = rws__fiber_end(path->fiber);
+    *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = path->number;
+}
+
+void rws__path_begin(rws_path *path)
+{
+    rws__fiber_start(path->fiber, path_entry, path);
+    rws__path_continue(path);
+}
+
+void rws__path_close(rws_path *path)
+{
+    path->stack_end = (const char *)(UINTPTR_MAX / 2); /* above every stack, so that `enter` of record.c looks closer */
+}
+
+void rws__path_recycle(rws_path *path)
+{
+    rws_engine *e = path->e;
+    e->stats.operations += path->operations;
+    path->operations = 0;
+    path->loop = NULL;
+    rws__path_close(path);
+    *RWS_PUSH(e, e->spare, e->n_spare, e->spare_capacity) = path->number;
 }
 
 /* On a path the fiber yields, never to be resumed, and the scheduler finds the status; or, with a host, the library's frames
@@ -195,34 +236,50 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
     return to;
 }
 
-static void copy_path(rws_path *to, const rws_path *from)
+/* Enlarges an array and copies n items into it. */
+static void *copy_items(rws_engine *e, void *to, uint32_t *capacity, const void *from, uint32_t n, size_t item)
+{
+    while (*capacity < n) to = rws__grow(e, to, capacity, item);
+    if (n) memcpy(to, from, n * item);
+    return to;
+}
+
+void rws__path_copy(rws_path *to, const rws_path *from)
 {
     rws_engine *e = from->e;
+    to->before = from->before;
+    to->history = from->history;
+    to->steps = from->steps;
     to->base = from->base;
     to->ordinal = from->ordinal;
     to->n_scored = from->n_scored;
     to->n_taken = from->n_taken;
     memcpy(to->fields_seen, from->fields_seen, fields_seen_bytes(e));
-    while (to->log_capacity < from->n_log + 1) to->log = rws__grow(e, to->log, &to->log_capacity, sizeof *to->log);
-    memcpy(to->log, from->log, from->n_log * sizeof *to->log);
-    to->n_log = from->n_log;
-    while (to->trace_capacity < from->n_trace)
-        to->trace = rws__grow(e, to->trace, &to->trace_capacity, sizeof *to->trace);
-    if (from->n_trace) memcpy(to->trace, from->trace, from->n_trace * sizeof *to->trace);
+    to->trace = copy_items(e, to->trace, &to->trace_capacity, from->trace, from->n_trace, sizeof *to->trace);
     to->n_trace = from->n_trace;
-    while (to->site_capacity < from->n_sites)
-        to->sites = rws__grow(e, to->sites, &to->site_capacity, sizeof *to->sites);
-    if (from->n_sites) memcpy(to->sites, from->sites, from->n_sites * sizeof *to->sites);
+    to->sites = copy_items(e, to->sites, &to->site_capacity, from->sites, from->n_sites, sizeof *to->sites);
     to->n_sites = from->n_sites;
     to->site = from->site;
     to->site_visit = from->site_visit;
     memcpy(to->field, from->field, (size_t)e->n_fields * sizeof *to->field);
     memcpy(to->note, from->note, sizeof to->note);
     if (from->memory) memcpy(rws__path_memory(to), from->memory, e->automatic->bytes);
-    while (to->report_capacity < from->n_reports)
-        to->reports = rws__grow(e, to->reports, &to->report_capacity, sizeof *to->reports);
-    if (from->n_reports) memcpy(to->reports, from->reports, from->n_reports * sizeof *to->reports);
+    to->reports = copy_items(e, to->reports, &to->report_capacity, from->reports, from->n_reports, sizeof *to->reports);
     to->n_reports = from->n_reports;
+}
+
+/* A path that will execute what another one executes, from the beginning, and return from the same calls at first. */
+static rws_path *path_beside(const rws_path *path)
+{
+    rws_engine *e = path->e;
+    rws_path   *to = rws__path_new(e);
+    rws__path_copy(to, path);
+    to->log = copy_items(e, to->log, &to->log_capacity, path->log, path->n_log, sizeof *to->log);
+    to->n_log = path->n_log;
+    to->loop = path->loop;
+    to->carry = path->carry;
+    if (to->loop) to->side = path->side, to->frozen = path->frozen, to->acts = path->acts;
+    return to;
 }
 
 /* Notes at the site that drew v that every particle of the path has this value. Draws have larger numbers than those before
@@ -256,12 +313,11 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
             self = to;
             continue;
         }
-        rws_path *child = path_new(e);
-        copy_path(child, path);
+        rws_path *child = path_beside(path);
         child->level = to;
-        if (answer) child->log[child->n_log++] = answer[p];
+        if (answer) *RWS_PUSH(e, child->log, child->n_log, child->log_capacity) = answer[p];
         if (known.id) note_known(child, known, answer[p]);
-        path_begin(e, e->n_paths - 1);
+        rws__path_begin(child);
     }
     path->level = self;
     if (known.id) note_known(path, known, answer[0]);
@@ -366,10 +422,10 @@ static void begin_together(rws_engine *e)
     e->levels[base].count = filled(e, e->levels[base].n_rows, K, 0);
     e->levels[base].stride = K;
     e->levels[base].single = K == 1;
-    rws_path *path = path_new(e);
+    rws_path *path = rws__path_new(e);
     path->level = path->base = base;
     give_fields(e, path, base, 0);
-    path_begin(e, 0);
+    rws__path_begin(path);
 }
 
 /* Scalar mode: a path for each particle, with a level and data of its own. */
@@ -384,11 +440,24 @@ static void begin_apart(rws_engine *e)
             l->count = filled(e, 1, 1, 0);
             l->particles = filled(e, 1, d * (uint32_t)p->n_particles + k, 0);
             l->single = true;
-            rws_path *path = path_new(e);
+            rws_path *path = rws__path_new(e);
             path->level = path->base = base;
             give_fields(e, path, base, d);
-            path_begin(e, e->n_paths - 1);
+            rws__path_begin(path);
         }
+}
+
+/* Whether the scoring side has not visited a site, or not as often as the other side. */
+static bool is_missing(rws_path *path, uint32_t *site, uint32_t *visit)
+{
+    if (path->history) return rws__history_missing(path, site, visit);
+    for (uint32_t s = 0; s < path->n_sites && path->n_scored != path->n_trace; s++) {
+        if (path->sites[s].next == NONE || path->e->sites[s].field >= 0) continue;
+        *site = s;
+        *visit = path->trace[path->sites[s].next].visit;
+        return true;
+    }
+    return false;
 }
 
 /* Every visit of the drawing side must have been scored by the other side. */
@@ -406,16 +475,12 @@ static void check_trace(rws_path *path)
                                  e->fields[f].name);
             return;
         }
-    if (e->status != RWS_OK || path->n_scored == path->n_trace) return;
-    for (uint32_t s = 0; s < path->n_sites; s++) {
-        if (path->sites[s].next == NONE || e->sites[s].field >= 0) continue;
-        char               text[160];
-        const trace_entry *t = &path->trace[path->sites[s].next];
-        const char        *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
-        e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
-                             rws__site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
-        return;
-    }
+    uint32_t site, visit;
+    if (e->status != RWS_OK || !is_missing(path, &site, &visit)) return;
+    char        text[160];
+    const char *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
+    e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
+                         rws__site_text(e, site, visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
 }
 
 static void run_all(rws_engine *e)
@@ -429,15 +494,18 @@ static void run_all(rws_engine *e)
             rws__host_resume(path);
             e->running = NULL;
             if (e->status != RWS_OK) return;
-            if (rws__fiber_done(path->fiber)) {
+            if (rws__fiber_done(path->fiber) && path->loop) {
+                *RWS_PUSH(e, e->arrived, e->n_arrived, e->arrived_capacity) = index;
+            } else if (rws__fiber_done(path->fiber)) {
                 check_trace(path);
                 *RWS_PUSH(e, e->ends, e->n_ends, e->end_capacity) = (path_end){path->level, index};
-            } else {
+            } else if (!path->stands) {
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
             }
         }
         rws__host_leave(e);
         e->ready_at = e->n_ready = 0;
+        if (e->n_waiting == 0 && rws__loops_continue(e)) continue;
         if (e->n_waiting == 0) return;
         for (uint32_t i = 0; i < e->n_waiting; i++) {
             const rws_path *path = e->paths[e->waiting[i]];
@@ -499,6 +567,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
+    e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_kept = e->n_joins = 0;
     rws__demand_begin(e);
     rws__dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};
@@ -531,7 +600,7 @@ static void forward(rws_engine *e, const rws_pass *pass)
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;
     e->stats.nodes += e->n_nodes;
-    e->stats.paths += e->n_paths;
+    e->stats.paths += e->n_started;
     for (uint32_t i = 0; i < e->n_paths; i++) e->stats.operations += e->paths[i]->operations;
 }
 

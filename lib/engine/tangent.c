@@ -69,6 +69,7 @@ static uint32_t derive(rws_engine *e, unsigned groups, uint32_t id)
                    ? rws__node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
                    : 0;
     if (is_constant(&n)) return 0;
+    RWS_CHECK(n.op != &rws__op_join); /* loops do not merge for methods with second derivatives */
     rws_tangent t = {.engine = e, .op = n.op, .args = n.args, .dim = n.dim, .n_in = n.n_in, .y = {id}};
     t.weight_moves = n.args.w && param_moves(n.args.w, &n.args, groups);
     bool any = t.weight_moves;

@@ -131,6 +131,7 @@ static bool is_pathwise(rws_path *path, const rws_visit *v)
 static void note_draw(rws_path *path, const rws_visit *v)
 {
     node *n = &path->e->nodes[v->value.id];
+    if (path->site < NO_SITE) n->site = (uint16_t)path->site;
     if (v->moves || n->depends & path->e->pass.groups) n->depends |= DRAWN | IS_DRAW;
     else n->depends &= (uint8_t)~DRAWN;
 }
@@ -141,12 +142,6 @@ static visited *visited_at(rws_path *path, uint32_t number)
     while (path->n_sites <= number)
         *RWS_PUSH(path->e, path->sites, path->n_sites, path->site_capacity) = (visited){NONE, NONE};
     return &path->sites[number];
-}
-
-/* The number of the next visit of a site. */
-static uint32_t next_visit(const rws_path *path, const visited *v)
-{
-    return v->last == NONE ? 0 : path->trace[v->last].visit + 1;
 }
 
 bool rws__site_is_field(const rws_path *path)
@@ -175,13 +170,38 @@ static void find_field(rws_path *path, int field, const char *name, int dim)
     path->fields_seen[field / 64] |= (uint64_t)1 << field % 64;
 }
 
-/* Takes the value that the other side drew at the site that is being visited. */
-static void take(rws_path *path, visited *at, rws_visit *v)
+/* What the other side drew at the site that is being visited. NULL: it has not visited it so often. */
+static const trace_entry *next_entry(rws_path *path, trace_entry *joined)
 {
+    visited *at = visited_at(path, path->site);
+    if (path->history) {
+        if (!rws__history_next(path, joined)) return NULL;
+        path->sites[path->site].next = joined->visit + 1;
+        return joined;
+    }
+    path->site_visit = rws__next_visit(path, path->site);
+    if (at->next == NONE) return NULL;
     const trace_entry *t = &path->trace[at->next];
-    const bool         same = strcmp(t->family, v->family) == 0;
-    char               text[160];
+    at->next = t->next;
     path->site_visit = t->visit;
+    path->n_scored++;
+    return t;
+}
+
+/* Takes the value that the other side drew at the site that is being visited. */
+static void take(rws_path *path, rws_visit *v)
+{
+    trace_entry        joined;
+    const trace_entry *t = next_entry(path, &joined);
+    char               text[160];
+    if (!t)
+        rws__path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws__side_name(path->side),
+                       rws__site_text(path->e, path->site, path->site_visit, text),
+                       rws__side_name(other_side(path->side)),
+                       path->side == RWS_SIDE_MODEL
+                           ? "; only sites with the name of a field of the data may be visited by the model alone"
+                           : "");
+    const bool same = strcmp(t->family, v->family) == 0;
     if (same && t->size != v->size)
         rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
                        rws__site_text(path->e, t->site, t->visit, text), v->size, rws__side_name(path->side), t->size,
@@ -192,8 +212,6 @@ static void take(rws_path *path, visited *at, rws_visit *v)
                                    .n_values = t->n_values,
                                    .low = path_var(path, t->low),
                                    .high = path_var(path, t->high)};
-    at->next = t->next;
-    path->n_scored++;
 }
 
 /* The place of a site in the trace. Returns true and sets the value if it has one already (drawn by the other side, or
@@ -202,7 +220,6 @@ static bool find(rws_path *path, rws_visit *visit)
 {
     rws_engine *e = path->e;
     const char *name = visit->site;
-    char        text[160];
     if (path->side == RWS_SIDE_NONE || e->pass.mode == RWS_COMPUTE)
         rws__path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.",
                        name ? name : "NULL");
@@ -218,7 +235,7 @@ static bool find(rws_path *path, rws_visit *visit)
         if (path->side == RWS_SIDE_GUIDE)
             rws__path_fail(path, RWS_BAD_INPUT,
                            "The guide visits site \"%s\", which is data; it reads them with rws_item.", name);
-        path->site_visit = next_visit(path, visited_at(path, path->site));
+        path->site_visit = rws__next_visit(path, path->site);
         return rws__series_find(path, field, visit);
     }
     if (field >= 0) {
@@ -226,20 +243,11 @@ static bool find(rws_path *path, rws_visit *visit)
         visit->value = path_var(path, path->field[field]);
         return visit->value.id != 0;
     }
-    visited *v = visited_at(path, path->site);
     if (draws(path)) {
-        path->site_visit = next_visit(path, v);
+        path->site_visit = rws__next_visit(path, path->site);
         return false;
     }
-    if (v->next == NONE) {
-        path->site_visit = next_visit(path, v);
-        rws__path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws__side_name(path->side),
-                       rws__site_text(e, path->site, path->site_visit, text), rws__side_name(other_side(path->side)),
-                       path->side == RWS_SIDE_MODEL
-                           ? "; only sites with the name of a field of the data may be visited by the model alone"
-                           : "");
-    }
-    take(path, v, visit);
+    take(path, visit);
     return true;
 }
 
@@ -425,6 +433,7 @@ void rws__path_output(rws_path *path, int slot, rws_var v)
 void rws__path_side(rws_path *path, rws_side side)
 {
     path->side = side;
+    if (side != RWS_SIDE_NONE && !draws(path) && path->before && !path->history) rws__history_make(path);
 }
 
 uint64_t rws_iteration(const rws_path *path)

@@ -350,6 +350,7 @@ static int run(const command *c, const char *arguments, long at)
         const int process = (int)syscall(SYS_pidfd_open, child, 0);
         client = fork();
         if (client == 0) {
+            signal(SIGPIPE, SIG_IGN); /* the server may close a connection while a request is sent */
             ask(process);
             _exit(0);
         }
