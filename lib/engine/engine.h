@@ -39,6 +39,7 @@ typedef struct {
     bool             reports;   /* reports of programs are wanted */
     bool             asked;     /* … for a person to read: rws_reports_all */
     bool             scalar;    /* every particle alone, nothing shared or merged: the reference */
+    bool             apart;     /* loops do not bring paths together: rows are those of a history (siblings.h) */
     bool     backwards;  /* paths are executed in another order, which changes nothing but by a mistake of a program */
     double   negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
     unsigned groups;     /* bit g: gradients of parameter group g may be asked for */
@@ -64,9 +65,17 @@ typedef struct {
     bool            choices;   /* the values at all latent sites are wanted after the pass: rws__engine_choices */
 } rws_pass;
 
+typedef struct rws_scores rws_scores;
+
+/* Writes coefficients for the choices that were drawn at one level. Listed are n rows of the table, `at[k]`, the row of the level
+ * that row[k] stands on, and `above[k]`, the row that its particles shared before this choice. coef has a number for each row
+ * of the level, zeros; `sums` has three for each of the rows above, zeros. */
+typedef void rws_choice_weigher(const rws_scores *s, uint32_t n, const uint32_t *row, const uint32_t *at,
+                                const uint32_t *above, double *sums, double *coef);
+
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
  * for count[i] particles that made the same choices. */
-typedef struct {
+struct rws_scores {
     int             B, K, n;
     const uint32_t *start, *count;
     const uint32_t *datum;     /* of each row */
@@ -77,14 +86,16 @@ typedef struct {
     const double   *out[RWS_OUTPUTS];
     /* To be filled in before backward, zero at first: the coefficient of a row's gradient, for all its particles
      * together. */
-    double *coef_p;
-    double *coef_q;     /* log q of choices, and of all sites in a pass that is not pathwise */
-    double *coef_r;     /* log q of continuous values in a pathwise pass */
-    double *coef_given; /* log q of given choices; NULL if none was given */
-    double *coef_out[RWS_OUTPUTS];
-    double *l, *w, *L; /* scratch for weighing: a number per row, per row, per datum */
-    double *work[3];   /* scratch: three numbers per row */
-} rws_scores;
+    double             *coef_p;
+    double             *coef_q;     /* log q of choices, and of all sites in a pass that is not pathwise */
+    double             *coef_r;     /* log q of continuous values in a pathwise pass */
+    double             *coef_given; /* log q of given choices; NULL if none was given */
+    double             *coef_out[RWS_OUTPUTS];
+    double             *l, *w, *L;     /* scratch for weighing: a number per row, per row, per datum */
+    double             *work[3];       /* scratch: three numbers per row */
+    rws_choice_weigher *weigh_choices; /* in the place of coef_q for choices that paths drew; NULL: coef_q */
+    double              choice_share;  /* the share of a datum, for it */
+};
 
 /* Numbers that the columns to be filled in and the scratch have space for behind the last row. */
 #define RWS_ROWS_BEHIND 8

@@ -21,7 +21,7 @@
 /* Whether paths of this pass come together. An automatic guide keeps what the program does not carry. */
 static bool merges(const rws_engine *e)
 {
-    return !e->pass.scalar && e->pass.mode == RWS_WAKE && !e->pass.program && !e->automatic;
+    return !e->pass.scalar && e->pass.mode == RWS_WAKE && !e->pass.program && !e->automatic && !e->pass.apart;
 }
 
 /* ---- the carry */

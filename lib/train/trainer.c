@@ -197,6 +197,10 @@ static rws_status build(rws_trainer *t, const rws_config *config, const rws_reco
     t->n_shards = c->shards * c->particle_shards;
     t->ranks = rws__ranks_make(rws__comm_world(), t->n_shards);
     RWS_TRY(rws__program_set_up(&t->program, NULL, 0, err));
+    if (t->program.method.siblings && c->particle_shards > 1)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "Setting baseline=siblings needs all particles of a datum in one shard: `particle_shards` is 1 then.");
     RWS_TRY(rws__schedule_cover(&t->schedule, groups_of(&t->program.setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     const char *draws = rws__setup_given(&t->program.setup, "grad_snr");

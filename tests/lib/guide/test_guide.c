@@ -300,7 +300,7 @@ static void the_guide_starts_at_the_prior(void **state)
 
 /* ---- models whose evidence is known by a sum over all choices */
 
-enum { MIXED, BURGLARY, HIDDEN, TREE, CLUSTERS, RARE };
+enum { MIXED, BURGLARY, HIDDEN, TREE, CLUSTERS, RARE, LOOPED };
 
 static int              which;
 static const rws_param *logits;
@@ -308,9 +308,9 @@ static const rws_param *logits;
 static rws_status small_setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
     (void)random, (void)state, (void)err;
-    if (which == HIDDEN || which == CLUSTERS) rws_setup_series(s, "x", 1, 5);
+    if (which == HIDDEN || which == LOOPED || which == CLUSTERS) rws_setup_series(s, "x", 1, 5);
     else rws_setup_field(s, "x", which == BURGLARY ? 2 : 1);
-    if (which == HIDDEN) rws_setup_field(s, "n", 1);
+    if (which == HIDDEN || which == LOOPED) rws_setup_field(s, "n", 1);
     logits = rws_setup_param(s, RWS_THETA, "logits", 1, 3, RWS_ZERO);
     rws_param_values(logits)[1] = .5f;
     rws_param_values(logits)[2] = which == RARE ? -40 : 0;
@@ -327,10 +327,11 @@ static rws_status small_data(const void *state, rws_split split, uint64_t first,
         else if (which == MIXED || which == TREE || which == RARE)
             fields[0][i] = (float)(2 * rws_random_normal(random) + 1);
         else {
-            const int length = which == HIDDEN ? 1 + (int)rws_random_below(random, 4) : 4;
+            const bool chain_of_states = which == HIDDEN || which == LOOPED;
+            const int  length = chain_of_states ? 1 + (int)rws_random_below(random, 4) : 4;
             fields[0][6 * i] = (float)length;
             for (int k = 0; k < 5; k++) fields[0][6 * i + 1 + k] = (float)(2 * rws_random_normal(random));
-            if (which == HIDDEN) fields[1][i] = (float)(length - 1);
+            if (chain_of_states) fields[1][i] = (float)(length - 1);
         }
     return RWS_OK;
 }
@@ -366,6 +367,29 @@ static void hidden(rws_path *path)
     }
 }
 
+/* The same chain as a loop that hands on its state. */
+typedef struct {
+    rws_var z;
+    int     t, n;
+} link;
+
+static bool step(rws_path *path, const void *env, void *carry)
+{
+    static const float next[9] = {1, -1, -2, 0, 1, 0, -2, 0, 1};
+    link              *c = carry;
+    (void)env;
+    c->z = rws_categorical(path, "z", rws_row(path, rws_constants(path, next, 9), 3, c->z));
+    rws_normal(path, "x", picked(path, (float[]){-2, 0, 2}, c->z), number(path, .7));
+    return ++c->t < c->n;
+}
+
+static void looped(rws_path *path)
+{
+    link c = {.z = rws_argmax(path, rws_zeros(path, 3))};
+    c.n = rws_choose(path, "n", rws_zeros(path, 4)) + 1;
+    RWS_LOOP(path, step, NULL, c, t);
+}
+
 /* A tree of sums: a leaf is 1, a node adds up two trees. */
 static rws_var tree(rws_path *path, int depth)
 {
@@ -398,6 +422,7 @@ static void small_model(rws_path *path, const void *state)
     if (which == MIXED) mixed(path);
     else if (which == BURGLARY) burglary(path);
     else if (which == HIDDEN) hidden(path);
+    else if (which == LOOPED) looped(path);
     else if (which == CLUSTERS) clusters(path);
     else rws_normal(path, "x", tree(path, 2), number(path, .7));
 }
@@ -472,6 +497,25 @@ static void scalar_mode_agrees(void **state)
         rws_trainer_free(a);
         rws_trainer_free(b);
     }
+}
+
+static void a_loop_has_the_numbers_of_its_plain_twin(void **state)
+{
+    (void)state;
+    float *gradient[2];
+    size_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        which = i ? LOOPED : HIDDEN;
+        rws_trainer *t = trainer_for(&(rws_config){.method = "ww", .seed = 5, .batch = 20}, &small);
+        disturb(t, .1);
+        n = rws_trainer_size(t);
+        gradient[i] = calloc(n, sizeof(float));
+        gradient_of(t, 3, gradient[i]);
+        rws_trainer_free(t);
+    }
+    assert_close(gradient[0], gradient[1], n, 1e-5, "a loop");
+    free(gradient[0]);
+    free(gradient[1]);
 }
 
 static void a_run_goes_on_where_it_was(void **state)
@@ -593,6 +637,7 @@ int main(void)
         cmocka_unit_test(the_guide_starts_at_the_prior),
         cmocka_unit_test(small_models_reach_their_evidence),
         cmocka_unit_test(scalar_mode_agrees),
+        cmocka_unit_test(a_loop_has_the_numbers_of_its_plain_twin),
         cmocka_unit_test_setup_teardown(a_run_goes_on_where_it_was, folder_make, folder_remove),
         cmocka_unit_test(a_guide_may_leave_sites_out),
         cmocka_unit_test(mistakes_are_named),
