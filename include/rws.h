@@ -229,7 +229,7 @@ rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int 
  * in metrics. NULL for a parameter whose declaration failed by its size or without memory, and if p is NULL. */
 float *rws_param_values(const rws_param *p);
 
-/* What the numbers of a parameter stand for. */
+/* The meaning of the numbers of a parameter. */
 typedef enum {
     RWS_AS_IS,
     RWS_LOGARITHMS, /* of positive numbers */
@@ -642,7 +642,7 @@ rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_va
 rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration);
 rws_var rws_delta(rws_path *path, const char *site, rws_var at);
 
-/* What the values of a family are: the numbers of a vector, each by itself, except for the last. */
+/* The values that a family has: the numbers of a vector, each by itself, except for the last. */
 typedef enum {
     RWS_SUPPORT_REAL,        /* any numbers */
     RWS_SUPPORT_POSITIVE,    /* numbers above 0 */
@@ -1014,7 +1014,7 @@ void rws_eval_show(rws_eval *e, const char *label, double value);
 /* ------------------------------------------------------------------------------------------------------------- model
  * */
 
-/* What takes the place of log p of a choice where the choice is a point on the simplex. */
+/* The term in the place of log p of a choice where the choice is a point on the simplex. */
 typedef enum {
     RWS_RELAX_ARGMAX,  /* log p of the largest component's category */
     RWS_RELAX_SOFT,    /* log of the mean of p under the point */

@@ -226,7 +226,7 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
-/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: messages, or "".
+/* Warnings about the run's folder, after rws_trainer_keep or rws_trainer_resume: messages, or "".
  * They are about a checkpoint that was made by another build, on another processor or with other data, about measures
  * that are missing, and about a file system without locks. Only rank 0 has them. The text belongs to the trainer. */
 const char *rws_trainer_warnings(const rws_trainer *t);
@@ -258,7 +258,7 @@ typedef enum {
     RWS_MISTAKE, /* answers would be wrong, or training fails */
 } rws_severity;
 
-/* What a review of a model has found. */
+/* A finding of a review of a model. */
 typedef struct {
     const char  *kind; /* "state", "random", "program", "dreams", "group", "unused", "gradient", "reach", "jump",
                         * "impossible", "global" or "writes" */
@@ -360,7 +360,7 @@ typedef struct {
     double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
 } rws_weighted;
 
-/* What the weights of particles say of an answer. They say nothing of what no particle has found. */
+/* The verdict on an answer by the weights of its particles. The weights do not tell of a mode that no particle has found. */
 typedef enum {
     RWS_RELIABLE,   /* the errors that are stated hold */
     RWS_DOUBTFUL,   /* too few particles count, or k_hat is above its limit */
@@ -461,7 +461,7 @@ void       rws_samples_free(rws_samples *s);
 
 /* ---- answers as JSON and marginals */
 
-/* What is written of answers beside the evidence. A number that is larger than what there is means all of it. */
+/* The parts of answers that are written beside the evidence. A number that is larger than their number means all of them. */
 typedef struct {
     int answers;   /* at most so many, the most probable first */
     int particles; /* at most so many, those with the largest weight first; 0: no "particles_listed" */

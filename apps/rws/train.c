@@ -130,11 +130,11 @@ static void note_unguided(const rws_trainer *t)
 /* Notes, the first time and at the end, training data that no particle explains. */
 static void note_impossible(session *s, const rws_trainer *t, bool final)
 {
-    const char *remark = s->forbidden && !final ? NULL : rws_trainer_impossible(t);
-    if (!remark) return;
+    const char *message = s->forbidden && !final ? NULL : rws_trainer_impossible(t);
+    if (!message) return;
     s->forbidden = true;
     rws__progress_clear(&s->progress);
-    rws__note("%s", remark);
+    rws__note("%s", message);
 }
 
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)

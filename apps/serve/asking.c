@@ -69,7 +69,7 @@ static bool is_late(void *context)
     return rws__clock_now() > a->until;
 }
 
-/* Whether a batch of samples, which may take longer than a question, ends early: the server does, or nobody waits for it. */
+/* Whether a batch of samples, which may take longer than a question, ends early: the server ends, or the client has left. */
 static bool is_idle(void *context)
 {
     asking      *a = context;

@@ -232,7 +232,7 @@ static const char *write_keys(const char *at, rws_buffer *out)
     return at;
 }
 
-/* What is inside an array, or of an object with any keys. */
+/* The type of the items of an array, or of the values of an object with any keys. */
 static const char *write_inside(const char *at, const char *type, const char *key, rws_buffer *out)
 {
     rws__buffer_key_text(out, "type", type);

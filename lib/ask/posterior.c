@@ -282,7 +282,7 @@ static void shuffle(rws_sample *list, int n, rws_random *random)
     }
 }
 
-/* A caller's wish to stop; `stop` may be NULL. */
+/* A caller's request to stop; `stop` may be NULL. */
 typedef struct {
     bool (*stop)(void *context);
     void *context;

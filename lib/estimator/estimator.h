@@ -90,7 +90,7 @@ extern const rws_estimator *const rws_estimators[];
 
 const rws_estimator *rws__estimator_find(const char *name);
 
-/* What an estimator's own network sees of a datum: every field but labels. rws__data_size is how many numbers that is;
+/* The inputs of an estimator's own network for a datum: every field but labels. rws__data_size is how many numbers that is;
  * rws__data_fields writes the values to `parts`, which has room for RWS_FIELDS, and returns how many there are. */
 int rws__data_size(const rws_setup *s);
 int rws__data_fields(rws_path *path, const rws_method *m, rws_var *parts);

@@ -26,7 +26,7 @@ extern const rws_model *const rws_models[];
  * is that of its shared object; NULL: it has none. */
 rws_status rws__model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
-/* What the files of a run's folder say about its model. The texts are the folder's; NULL: the file does not say. */
+/* The entries about the model in the files of a run's folder. The texts are the folder's; NULL: there is no such entry. */
 typedef struct rws_recorded {
     const char *folder;
     const char *model, *fingerprint; /* in config.json; the path of a shared object or the name of a model */

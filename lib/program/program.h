@@ -37,7 +37,7 @@ rws_status rws__program_set_up(rws_program *p, const char *const *more, int n, r
 
 void rws__program_release(rws_program *p); /* a zeroed program may be released too */
 
-/* To be called after numbers of parameters were written, before any engine runs. */
+/* The caller has written numbers of parameters: to be called before any engine runs. */
 void rws__program_changed(rws_program *p);
 
 /* An engine for the programs, with the limits of the configuration. NULL: no memory. */

@@ -132,7 +132,7 @@ static int is_late(void *deadline)
     return processor_time() > (intptr_t)deadline;
 }
 
-/* What a store may make SQLite do. The deadline is of processor time, because a slow disk or a busy machine is no fault of the
+/* Limits what a store may make SQLite do. The deadline is of processor time, because a slow disk or a busy machine is no fault of the
  * store. */
 static int set_limits(sqlite3 *db)
 {

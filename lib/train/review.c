@@ -129,7 +129,7 @@ static rws_status look(rws_trainer *t, rws_error *err)
     return status;
 }
 
-/* Programs that fail on a single particle are left to the first iteration, whose message says where; so is a wish to stop. */
+/* Programs that fail on a single particle are left to the first iteration, whose message says where; so is a request to stop. */
 rws_status rws__trainer_look(rws_trainer *t, rws_error *err)
 {
     if (t->checked || t->program.config.no_check || !is_users(t)) return RWS_OK;
@@ -163,9 +163,9 @@ const char *rws_trainer_impossible(const rws_trainer *t)
 {
     if (!t || !t->impossible) return NULL;
     rws_trainer *own = (rws_trainer *)t; /* the text is the trainer's */
-    snprintf(own->remark, sizeof own->remark,
+    snprintf(own->impossible_text, sizeof own->impossible_text,
              "No particle has explained %llu of the %llu training data so far, which teach nothing; the first is %s.",
              (unsigned long long)t->impossible, (unsigned long long)t->seen,
              t->forbidden[0] ? t->forbidden : "not known");
-    return t->remark;
+    return t->impossible_text;
 }
