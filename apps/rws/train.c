@@ -122,6 +122,17 @@ static void note_doubt(session *s, const rws_trainer *t)
     if (!s->looked && rws_trainer_doubt(t)) rws__note("%s", rws_trainer_doubt(t));
 }
 
+/* Notes at the end a site for which the automatic guide has no network. */
+static void note_unguided(const rws_trainer *t)
+{
+    const char *site = rws_trainer_unguided(t);
+    if (site)
+        rws__note(
+            "The automatic guide has no network of its own for site \"%s\": no draw from the prior came to it before "
+            "training. All such sites share one.",
+            rws__quote_short(site).text);
+}
+
 /* Notes, the first time and at the end, training data that no particle explains. */
 static void note_impossible(session *s, const rws_trainer *t, bool final)
 {
@@ -153,6 +164,7 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     note_impossible(s, t, final);
     note_unvisited(s, t, final);
     if (final) note_unlearned(t);
+    if (final) note_unguided(t);
     return RWS_OK;
 }
 

@@ -282,7 +282,7 @@ static rws_status run_portion(rws_posterior *p, const rws_simulations *how, int 
     const uint64_t  seed = (uint64_t)rws_random_below(&seeds, UINT32_MAX) << 32 | rws_random_below(&seeds, UINT32_MAX);
     rws_simulations own = *how;
     portion         at = {.how = &own, .frame = f, .key = key, .first = first};
-    RWS_TRY(rws__posterior_sample_unless(p, RWS_SIMULATIONS, seed, stops, &at, &truths, err));
+    RWS_TRY(rws__posterior_sample_unless(p, NULL, RWS_SIMULATIONS, seed, stops, &at, &truths, err));
     at.truths = truths;
     const rws_status status = ask_portion(p, &at, n, err);
     rws_samples_free(truths);

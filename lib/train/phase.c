@@ -62,6 +62,7 @@ static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end
     rws_pass pass =
         rws__program_pass(&t->program, phase->mode, alone ? 1 : n, to - from, alone ? NULL : fields, w->key);
     pass.program = phase->program;
+    pass.apart = t->program.method.siblings;
     pass.first_datum = alone ? 0 : (uint32_t)first;
     pass.first_particle = (uint32_t)(from + (alone ? first * K : 0));
     *proposal = (rws_proposal){.how = phase->drawing};
