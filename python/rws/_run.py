@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _code, _rws
-from ._answer import Answers, AnswerTable, Asker, Questions, Sample
+from ._answer import Answers, AnswerTable, Asker, Calibration, Questions, Sample
 from ._data import Arrays, Described
 from ._figure import Figure, chart
 from ._life import join, live
@@ -530,6 +530,16 @@ class Run:
         if shown is not None:
             shown.close()
         return table
+
+    def calibrate(self, simulations: int = 1000, *, particles: int = 1000, seed: int = 1, threads: int = 0,
+                  progress: Optional[bool] = None) -> Calibration:
+        """Tests by simulation whether the guide gives the posterior of its model: the model makes choices and a datum, and each choice
+        has a rank among the particles for this datum, uniform if these come from the posterior (Talts et al., 2018)."""
+        shown = counter(progress, "calibrate")
+        result = self._posterior().calibrate(simulations, particles, seed, threads, shown)
+        if shown is not None:
+            shown.close()
+        return result
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         """(log p(z, x), log q(z | x)) of given choices by site. A list has the values of several visits; the numbers of one visit to

@@ -534,6 +534,9 @@ class Posterior:
                  tests: Optional[list[int]], particles: int, seed: int, listed: bool, given: list[tuple[str, int, np.ndarray]],
                  threads: int, most_dim: int, told: Any) -> list[tuple[str, Any]]:
         """Asks about many data; the columns of a table."""
+    def calibrate(self, simulations: int, particles: int, seed: int, threads: int,
+                  told: Any) -> tuple[list[tuple[str, Any]], list[dict[str, Any]], int]:
+        """Tests by simulation; ranks, quantities, impossible data."""
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
     def sample(self, n: int, seed: int) -> list[tuple[Any, Any, Any]]:
