@@ -233,10 +233,10 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
     return to;
 }
 
-/* Enlarges an array and copies n items into it. */
+/* Enlarges an array and copies n items into it. The array is enlarged once: the path has the old one until this returns. */
 static void *copy_items(rws_engine *e, void *to, uint32_t *capacity, const void *from, uint32_t n, size_t item)
 {
-    while (*capacity < n) to = rws__grow(e, to, capacity, item);
+    if (*capacity < n) to = rws__grow_to(e, to, capacity, n, item);
     if (n) memcpy(to, from, n * item);
     return to;
 }
@@ -563,7 +563,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
-    e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_kept = e->n_joins = 0;
+    e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_segments_kept = e->n_kept = e->n_joins = 0;
     rws__demand_begin(e);
     rws__dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};
