@@ -282,11 +282,13 @@ const char *rws_severity_name(rws_severity s); /* "note", "warning", "mistake"; 
  * model draws; data must be possible. Takes the time of some hundred small passes. A program that fails is a finding; a
  * status other than RWS_OK means that the review itself could not be made.
  *
- * rws_trainer_train makes the cheapest part of it (eight particles of two data, at most 0.2 seconds) before its first
- * iteration, and fails with RWS_BAD_INPUT and the text of the first mistake, for a model that is not built in and unless
- * config.no_check is set. */
-rws_status rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
-void       rws_check_free(rws_check_findings *f);
+ * rws_trainer_train makes the cheapest part of it (eight particles of two data and a hundred samples of the model, at
+ * most 0.2 seconds) before its first iteration, for a model that is not built in and unless config.no_check is set. It
+ * fails with RWS_BAD_INPUT and the text of the first mistake; rws_trainer_doubt is the text of the first warning, or
+ * NULL, and lives as long as the trainer. */
+rws_status  rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
+const char *rws_trainer_doubt(const rws_trainer *t);
+void        rws_check_free(rws_check_findings *f);
 
 /* ------------------------------------------------------------------------------------------------------ posterior */
 
@@ -536,6 +538,64 @@ int        rws_frame_rows(const rws_frame *f);
 
 /* Column i, whose numbers or texts belong to the table and last until a row is added; false if there is none. */
 bool rws_frame_column_at(const rws_frame *f, int i, rws_frame_column *out);
+
+/* ---- calibration by simulation (Talts et al., 2018): does the guide give the posterior of its model? */
+
+#define RWS_SIMULATIONS 256 /* simulations of a portion */
+
+typedef struct {
+    int      n_particles; /* of each question; 0: 1000 */
+    uint64_t seed;
+    int      threads; /* change no number; 0: as many as there are processors */
+    /* Called on the calling thread after each simulation, with how many the table has: false ends them. May be NULL. */
+    bool (*done)(void *context, int n);
+    bool (*stop)(
+        void *context); /* called now and then, on the calling thread: true ends the simulations; may be NULL */
+    void *context;
+} rws_simulations;
+
+/* Fills a table up to n rows. For each the model makes a trace and a datum, the guide is asked about the datum, and the row has
+ * the rank of the truth, from 0 to 1, for each number that the trace has: SITE.rank by the weighted particles, SITE.rank_guide by
+ * the particles of the guide; SITE:1, … at later visits, SITE[0], … of several components (the first 16 of each),
+ * report.NAME of a reported number, SITE.visits of how often the site is visited. Ties are broken at random, a visit that is not
+ * made counts as lower than any value, and there is no rank where truth and all particles agree. If all values are whole,
+ * SITE.confidence is the probability of the most probable one and SITE.correct whether it is the truth. A row with `impossible`
+ * has no possible particle. Continues with the bits of the whole from a multiple of RWS_SIMULATIONS rows. RWS_BAD_INPUT if the
+ * model makes what cannot be asked about. */
+rws_status rws_posterior_simulate(rws_posterior *p, int n, const rws_simulations *how, rws_frame *f,
+                                  rws_error *err) RWS_MUST_CHECK;
+
+#define RWS_CALIBRATION_BINS 20
+#define RWS_CALIBRATION_GRID 32
+#define RWS_CALIBRATION_INTERVALS 3
+#define RWS_CALIBRATION_WIDTHS \
+    {                          \
+        0.5, 0.8, 0.95         \
+    }
+
+/* How the ranks of one quantity are distributed. */
+typedef struct {
+    const char *name;
+    bool        guide;      /* ranks among the particles of the guide; else by importance weights */
+    int         n;          /* ranks */
+    double      p;          /* that uniform ranks are so uneven, exactly; NaN for fewer than 50 */
+    double      p_adjusted; /* by Holm, for all tested quantities of this kind */
+    double      coverage[RWS_CALIBRATION_INTERVALS]; /* of the central intervals of RWS_CALIBRATION_WIDTHS */
+    double confidence_error, accuracy; /* expected calibration error of the most probable value; NaN if not whole */
+    int    histogram[RWS_CALIBRATION_BINS];
+    /* The empirical distribution function minus z at z = 1/GRID, …, and the bands that it stays in at all z with a probability of
+     * 0.95 if ranks are uniform; where n is 50 or more. */
+    double difference[RWS_CALIBRATION_GRID - 1], low[RWS_CALIBRATION_GRID - 1], high[RWS_CALIBRATION_GRID - 1];
+} rws_calibrated;
+
+typedef struct {
+    const rws_calibrated *list; /* by the weights, then by the guide */
+    int                   n, n_simulations, n_impossible;
+} rws_calibration;
+
+/* Describes a table of rws_posterior_simulate, which may be freed afterwards. */
+rws_status rws_calibration_new(const rws_frame *f, rws_calibration **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_calibration_free(rws_calibration *c);
 
 /* ------------------------------------------------------------------------------------- hosts of other languages */
 

@@ -127,6 +127,12 @@ static void note_unguided(const rws_trainer *t)
             rws__quote_short(site).text);
 }
 
+/* Notes at the first evaluation what the look at the programs was not sure of. */
+static void note_doubt(session *s, const rws_trainer *t)
+{
+    if (!s->looked && rws_trainer_doubt(t)) rws__note("%s", rws_trainer_doubt(t));
+}
+
 /* Notes, the first time and at the end, training data that no particle explains. */
 static void note_impossible(session *s, const rws_trainer *t, bool final)
 {
@@ -154,6 +160,7 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     if (!s->impossible) rws__output_impossible(m);
     s->impossible |= m->impossible > 0;
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
+    note_doubt(s, t);
     note_impossible(s, t, final);
     note_unvisited(s, t, final);
     if (final) note_unlearned(t);

@@ -259,7 +259,7 @@ bool rws__visit_fits(const rws_visit *v, float x)
 
 const char *rws__visit_expects(const rws_visit *v, char out[static 80])
 {
-    if (v->values.support == RWS_SUPPORT_BITS) return "0 or 1, or a grey value between";
+    if (v->values.support == RWS_SUPPORT_BITS) return "0, 1 or a grey value between";
     snprintf(out, 80, "a choice of 0 to %d", v->values.n_values - 1);
     return out;
 }
@@ -295,8 +295,9 @@ static void expect_fit(rws_path *path, const rws_visit *v)
     if (v->values.support == RWS_SUPPORT_BITS && !e->pass.scalar && are_bits(e, field, data->value, n)) return;
     for (size_t i = 0; i < n; i++)
         if (!rws__visit_fits(v, data->value[i]) && rws__path_has_row(path, data->level, i / dim))
-            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is %s.", (double)data->value[i],
-                           v->site, rws__visit_expects(v, text));
+            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which %s %s.", (double)data->value[i],
+                           v->site, v->values.support == RWS_SUPPORT_BITS ? "takes" : "is",
+                           rws__visit_expects(v, text));
 }
 
 void rws__trace_add(rws_path *path, const rws_visit *visit)

@@ -14,7 +14,7 @@ from ._data import pack_all, pack_series, read_columns
 from ._life import live
 from ._rws import Error
 
-__all__ = ["Answer", "AnswerTable", "Answers", "Particle", "Sample"]
+__all__ = ["Answer", "AnswerTable", "Answers", "Calibration", "Particle", "Sample"]
 
 
 class Questions:
@@ -99,6 +99,27 @@ class AnswerTable(dict[str, Any]):
         return pd.DataFrame(dict(self))
 
 
+class Calibration(list[dict[str, Any]]):
+    """The result of `Run.calibrate`: a dict for each quantity, by the weights and ("guide": True) by the bare guide, with the number of
+    "ranks", "p" and "p_adjusted" of uniform ranks, "coverage" of the central 50, 80 and 95 % intervals, "ece" and "accuracy" of the most
+    probable value, "histogram" of the ranks, and "difference", "low", "high": their distribution function less the uniform one at
+    1/32, 2/32, … with 95 % bands. `ranks` are the columns of single simulations; `impossible` counts data that no particle explains."""
+
+    def __init__(self, inner: tuple[list[tuple[str, Any]], list[dict[str, Any]], int]) -> None:
+        columns, quantities, self.impossible = inner
+        super().__init__(quantities)
+        self.ranks = AnswerTable(columns)
+
+    def rejected(self, guide: bool = False, level: float = 0.05) -> list[str]:
+        """The quantities that are not calibrated: those with an adjusted p below the level."""
+        return [q["quantity"] for q in self if q["guide"] == guide and q["p_adjusted"] < level]
+
+    def to_pandas(self) -> Any:
+        """A frame with a row for each quantity."""
+        import pandas as pd
+        return pd.DataFrame([{k: v for k, v in q.items() if k not in ("histogram", "difference", "low", "high")} for q in self])
+
+
 class Asker(Questions):
     _inner: _rws.Posterior
 
@@ -154,6 +175,9 @@ class Asker(Questions):
             n, fields = self._columns(columns)
         return AnswerTable(self._inner.ask_many(n, fields, texts, pictures, tests, index(particles), _seed(seed), bool(listed),
                                                 self.listed(given), index(threads), index(most_dim), told))
+
+    def calibrate(self, simulations: int, particles: int, seed: int, threads: int, told: Any) -> Calibration:
+        return Calibration(self._inner.calibrate(index(simulations), index(particles), _seed(seed), index(threads), told))
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))

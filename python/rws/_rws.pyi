@@ -515,6 +515,9 @@ class Trainer:
     def unlearned(self) -> Optional[str]:
         """A parameter whose gradient has always been zero; None."""
     @property
+    def doubt(self) -> Optional[str]:
+        """A warning of the look at the programs before the first iteration; None."""
+    @property
     def impossible(self) -> Optional[str]:
         """A message about training data that no particle has explained; None."""
     @property
@@ -530,6 +533,9 @@ class Posterior:
                  tests: Optional[list[int]], particles: int, seed: int, listed: bool, given: list[tuple[str, int, np.ndarray]],
                  threads: int, most_dim: int, told: Any) -> list[tuple[str, Any]]:
         """Asks about many data; the columns of a table."""
+    def calibrate(self, simulations: int, particles: int, seed: int, threads: int,
+                  told: Any) -> tuple[list[tuple[str, Any]], list[dict[str, Any]], int]:
+        """Tests by simulation; ranks, quantities, impossible data."""
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
     def sample(self, n: int, seed: int) -> list[tuple[Any, Any, Any]]:

@@ -113,15 +113,28 @@ static PyObject *posterior_ask(PyObject *self, PyObject *args)
     return r;
 }
 
-static PyObject *posterior_ask_many(PyObject *self, PyObject *args)
+typedef PyObject *many_function(rws_posterior *p, struct program_object *program, PyObject *args);
+
+/* Calls a function that gives the lock back. */
+static PyObject *call_many(PyObject *self, PyObject *args, many_function *f)
 {
     posterior_object *o = (posterior_object *)self;
     if (!rwspy_outside_of_programs()) return NULL;
     if (!o->p) return PyErr_Format(rwspy_Error, "The posterior is closed.");
     o->n_users++;
-    PyObject *r = rwspy_ask_many(o->p, o->program, args);
+    PyObject *r = f(o->p, o->program, args);
     o->n_users--;
     return r;
+}
+
+static PyObject *posterior_ask_many(PyObject *self, PyObject *args)
+{
+    return call_many(self, args, rwspy_ask_many);
+}
+
+static PyObject *posterior_calibrate(PyObject *self, PyObject *args)
+{
+    return call_many(self, args, rwspy_calibrate);
 }
 
 /* score(question, [(site, visit, array), …]) */
@@ -204,6 +217,9 @@ static PyMethodDef posterior_methods[] = {
      "ask_many(n, fields, texts, pictures, tests, particles, seed, listed, given, threads, most_dim, told)\n\nAsks "
      "about "
      "many data; the columns of a table."},
+    {"calibrate", posterior_calibrate, METH_VARARGS,
+     "calibrate(simulations, particles, seed, threads, told)\n\nTests by simulation; ranks, quantities, impossible "
+     "data."},
     {"score", posterior_score, METH_VARARGS, "score(question, choices)\n\nlog p and log q of choices."},
     {"sample", posterior_sample, METH_VARARGS, "sample(n, seed)\n\nSamples of the model."},
     {"close", posterior_close, METH_NOARGS, "close()\n\nGives back memory and threads."},

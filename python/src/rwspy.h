@@ -375,6 +375,9 @@ void rwspy_question_release(py_question *a);
 PyObject *rwspy_fields_append(PyObject *list, const rws_field *f); /* the list; NULL: an exception */
 /* Asks many questions; a list of (name, numbers or texts), the columns of their table. */
 PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObject *args);
+
+/* Simulates and tests; (columns of the ranks, quantities, impossible simulations). */
+PyObject *rwspy_calibrate(rws_posterior *p, struct program_object *program, PyObject *args);
 PyObject *rwspy_answers_object(rws_answers *a); /* takes the answers, also after a failure */
 PyObject *rwspy_reported(const rws_reported *r, int n);
 
