@@ -78,6 +78,9 @@ enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data
      &(array)[(n)++])
 void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
 
+/* The same for n items at once. */
+void *rws__grow_to(rws_engine *e, void *array, uint32_t *capacity, uint64_t n, size_t item);
+
 /* The distributions that the rows of a level draw from, as integers: see draw.c. */
 typedef struct {
     const int32_t  *full;

@@ -4,14 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
+void *rws__grow_to(rws_engine *e, void *array, uint32_t *capacity, uint64_t n, size_t item)
 {
-    const uint32_t more = *capacity ? 2 * *capacity : 64;
-    array = *capacity < UINT32_MAX / 2 ? realloc(array, more * item) : NULL;
+    uint64_t more = *capacity ? *capacity : 64;
+    while (more < n) more *= 2;
+    array = more <= UINT32_MAX ? realloc(array, more * item) : NULL;
     if (!array) rws__engine_no_memory(e);
-    *capacity = more;
+    *capacity = (uint32_t)more;
     e->n_allocations++;
     return array;
+}
+
+void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
+{
+    return rws__grow_to(e, array, capacity, *capacity + UINT64_C(1), item);
 }
 
 /* ---- library calls of a program */

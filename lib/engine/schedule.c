@@ -233,10 +233,10 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
     return to;
 }
 
-/* Enlarges an array and copies n items into it. */
+/* Enlarges an array and copies n items into it. The array is enlarged once: the path has the old one until this returns. */
 static void *copy_items(rws_engine *e, void *to, uint32_t *capacity, const void *from, uint32_t n, size_t item)
 {
-    while (*capacity < n) to = rws__grow(e, to, capacity, item);
+    if (*capacity < n) to = rws__grow_to(e, to, capacity, n, item);
     if (n) memcpy(to, from, n * item);
     return to;
 }
