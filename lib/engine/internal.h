@@ -299,7 +299,6 @@ typedef struct {
     const trace_entry  *trace;
     const report       *reports;
     const struct merge *before; /* where it began; NULL: with the program */
-    bool                kept;   /* its choices are in engine.kept */
     const uint32_t     *to;     /* from rows of its level to rows of the merged level; NULL: row i becomes row i */
 } segment;
 
@@ -454,12 +453,12 @@ struct rws_engine {
 
     rws_path  **paths; /* all paths ever made; the first n_paths are of this pass */
     uint32_t    n_paths, path_capacity, n_made;
-    uint32_t    n_started;                            /* paths that were run */
-    uint32_t   *spare, n_spare, spare_capacity;       /* paths of this pass that can be used again */
-    uint32_t   *arrived, n_arrived, arrived_capacity; /* paths that have executed a step */
-    segment   **segments;                             /* all that have ended before their paths did */
-    uint32_t    n_segments, segment_capacity;
-    kept_entry *kept; /* the choices in these segments, if the other side reads them by row */
+    uint32_t    n_started;                                     /* paths that were run */
+    uint32_t   *spare, n_spare, spare_capacity;                /* paths of this pass that can be used again */
+    uint32_t   *arrived, n_arrived, arrived_capacity;          /* paths that have executed a step */
+    segment   **segments;                                      /* all that have ended before their paths did */
+    uint32_t    n_segments, segment_capacity, n_segments_kept; /* the choices of the first ones are in `kept` */
+    kept_entry *kept;
     uint32_t    n_kept, kept_capacity;
     join       *joins; /* of nodes with rws__op_join, by their in[0] */
     uint32_t    n_joins, join_capacity;
@@ -527,6 +526,8 @@ void                rws__merge(rws_engine *e, rws_path **paths, uint32_t n); /* 
 void                rws__history_make(rws_path *path); /* of the side that draws, which has ended on this path */
 /* Of the site that is visited: an entry for the next choices of all rows. False: a row has no more. May part the path. */
 bool rws__history_next(rws_path *path, trace_entry *t);
+/* The node of item t of a series that the model has made; 0: a row of the path has no such item. */
+uint32_t rws__history_item(rws_path *path, uint32_t site, uint32_t t);
 /* Whether the scoring side has not visited all that was chosen; sets what it has not. */
 bool     rws__history_missing(rws_path *path, uint32_t *site, uint32_t *visit);
 ordinals rws__path_ordinals(rws_path *path);                   /* of a draw that is made now */
@@ -720,6 +721,7 @@ bool        rws__visit_fits(const rws_visit *v, float x);
 const char *rws__visit_expects(const rws_visit *v, char out[static 80]);
 
 /* trace.c */
+bool        rws__path_draws(const rws_path *path);    /* the side that is executed draws, and the other one scores */
 bool        rws__site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws__site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
 const char *rws__side_name(rws_side side); /* "model", "guide"; "program" if it is neither */

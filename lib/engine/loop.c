@@ -21,7 +21,7 @@
 /* Whether paths of this pass come together. */
 static bool merges(const rws_engine *e)
 {
-    return !e->pass.scalar && e->pass.mode == RWS_WAKE && !e->pass.program;
+    return !e->pass.scalar;
 }
 
 /* ---- the carry */
@@ -270,7 +270,7 @@ static void begin(rws_path *path, const loop *what, const void *carry)
     l->owner = path;
     l->outer = path->loop;
     const uint32_t *first = keep(path, l, carry);
-    if (merges(e) && path->side == RWS_SIDE_MODEL && !path->history) rws__history_make(path);
+    if (merges(e) && path->side != RWS_SIDE_NONE && !rws__path_draws(path) && !path->history) rws__history_make(path);
     rws_path *step = rws__path_new(e);
     rws__path_copy(step, path);
     step->level = path->level;

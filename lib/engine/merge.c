@@ -266,12 +266,11 @@ static uint32_t merged_level(rws_engine *e, rws_path **paths, merge *m, uint32_t
 }
 
 /* The values that the paths carry, as values of the merged level. */
-static const uint32_t *merged_carry(rws_engine *e, rws_path **paths, const merge *m)
+static const uint32_t *merged_carry(rws_engine *e, rws_path **paths, const merge *m, const uint32_t *at)
 {
     const loop *l = paths[0]->loop;
-    uint32_t   *carry = RWS_NEW(&e->arena, uint32_t, l->n_words), *at = RWS_NEW(&e->arena, uint32_t, m->n);
+    uint32_t   *carry = RWS_NEW(&e->arena, uint32_t, l->n_words);
     memcpy(carry, paths[0]->carry, l->n_words * sizeof *carry);
-    for (uint32_t p = 0; p < m->n; p++) at[p] = m->parts[p].level;
     for (uint32_t v = 0; v < 2 * l->n_values; v += 2) {
         uint32_t *source = RWS_NEW(&e->arena, uint32_t, m->n);
         bool      same = carry[v] == 0 || e->nodes[carry[v]].level <= l->entry;
@@ -284,9 +283,18 @@ static const uint32_t *merged_carry(rws_engine *e, rws_path **paths, const merge
     return carry;
 }
 
-static bool draws(const rws_path *path)
+/* The fields that the model has drawn in a sleep pass, as values of the merged level. */
+static void merge_fields(rws_engine *e, rws_path **paths, const merge *m, uint32_t *at)
 {
-    return path->side == (path->e->pass.mode == RWS_SLEEP ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+    for (int f = 0; f < e->n_fields && e->pass.mode == RWS_SLEEP; f++) {
+        uint32_t *source = RWS_NEW(&e->arena, uint32_t, m->n), *id = &paths[0]->field[f];
+        bool      same = *id == 0 || e->nodes[*id].level <= paths[0]->loop->entry;
+        for (uint32_t p = 0; p < m->n; p++) {
+            source[p] = paths[p]->field[f];
+            same &= source[p] == *id;
+        }
+        if (!same) *id = rws__node_join(e, m->level, &(join){m->n, source, at, m->part, m->row});
+    }
 }
 
 void rws__merge(rws_engine *e, rws_path **paths, uint32_t n)
@@ -299,8 +307,11 @@ void rws__merge(rws_engine *e, rws_path **paths, uint32_t n)
         if (paths[p]->operations > paths[0]->operations) paths[0]->operations = paths[p]->operations;
     }
     merged_level(e, paths, m, paths[0]->loop->entry);
-    if (draws(paths[0]) && !e->pass.enumerate) rws__level_particles(e, m->level);
-    paths[0]->carry = merged_carry(e, paths, m);
+    if (rws__path_draws(paths[0]) && !e->pass.enumerate) rws__level_particles(e, m->level);
+    uint32_t *at = RWS_NEW(&e->arena, uint32_t, n);
+    for (uint32_t p = 0; p < n; p++) at[p] = m->parts[p].level;
+    paths[0]->carry = merged_carry(e, paths, m, at);
+    merge_fields(e, paths, m, at);
     begin_segment(paths, m);
 }
 
@@ -312,22 +323,21 @@ static void walk(rws_engine *e, past p, uint32_t *end, kept_choice **choice)
     do
         for (uint32_t t = p.in->n_trace; t-- > 0;) {
             const trace_entry *x = &p.in->trace[t];
-            if (e->sites[x->site].field >= 0) continue; /* an item of a series */
+            if (e->sites[x->site].field >= 0 && e->pass.mode != RWS_SLEEP) continue; /* an item of the data */
             if (!choice) end[x->site]++;
             else choice[x->site][--end[x->site]] = (kept_choice){x->kept, p.row};
         }
     while (rws__past_before(e, &p));
 }
 
-/* Numbers the choices of all segments so far. */
+/* Numbers the choices of a segment. */
 static void keep_entries(rws_engine *e, segment *s)
 {
     trace_entry *trace = (trace_entry *)s->trace;
-    for (uint32_t t = 0; t < s->n_trace && !s->kept; t++) {
+    for (uint32_t t = 0; t < s->n_trace; t++) {
         trace[t].kept = e->n_kept;
         *RWS_PUSH(e, e->kept, e->n_kept, e->kept_capacity) = (kept_entry){&trace[t], s->level};
     }
-    s->kept = true;
 }
 
 void rws__history_make(rws_path *path)
@@ -339,7 +349,7 @@ void rws__history_make(rws_path *path)
     *m = (merge){.level = at, .n = 1, .parts = RWS_NEW(&e->arena, segment, 1)};
     *h = (history){at, S, RWS_NEW0(&e->arena, uint32_t *, S + 1), RWS_NEW0(&e->arena, kept_choice *, S + 1)};
     end_segment(path, m->parts);
-    for (uint32_t i = 0; i < e->n_segments; i++) keep_entries(e, e->segments[i]);
+    for (; e->n_segments_kept < e->n_segments; e->n_segments_kept++) keep_entries(e, e->segments[e->n_segments_kept]);
     uint32_t *end = RWS_NEW(&e->arena, uint32_t, S + 1);
     for (uint32_t s = 0; s < S; s++) h->start[s] = RWS_NEW0(&e->arena, uint32_t, n + 1);
     for (uint32_t i = 0; i < n; i++) {
@@ -356,23 +366,31 @@ void rws__history_make(rws_path *path)
     path->history = h;
 }
 
-/* The next choice at the site that is visited, for each row of the path. */
-static const kept_choice **next_choices(rws_path *path)
+/* The choice at a visit of a site, more[i] visits later for row i of the path. NULL: a row has no such visit; sets which. */
+static const kept_choice **choices_at(rws_path *path, uint32_t s, uint32_t visit, const uint32_t *more,
+                                      uint32_t *missing)
 {
-    rws_engine     *e = path->e;
-    const history  *h = path->history;
-    const uint32_t  n = e->levels[path->level].n_rows, s = path->site, *map = rws__level_map(e, path->level, h->level);
-    const uint32_t *more = beyond(path, scored_before(path, s)), visit = path->site_visit = n_scored(path, s);
+    rws_engine         *e = path->e;
+    const history      *h = path->history;
+    const uint32_t      n = e->levels[path->level].n_rows, *map = rws__level_map(e, path->level, h->level);
     const kept_choice **choice = RWS_NEW(&e->arena, const kept_choice *, n);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t row = map ? map[i] : i, at = visit + (more ? more[i] : 0);
         const uint32_t all = s < h->n_sites ? h->start[s][row + 1] - h->start[s][row] : 0;
         choice[i] = at < all ? &h->choice[s][h->start[s][row] + at] : NULL;
         if (choice[i]) continue;
-        path->site_visit = at;
+        *missing = at;
         return NULL;
     }
     return choice;
+}
+
+/* The next choice at the site that is visited, for each row. */
+static const kept_choice **next_choices(rws_path *path)
+{
+    const uint32_t s = path->site;
+    path->site_visit = n_scored(path, s);
+    return choices_at(path, s, path->site_visit, beyond(path, scored_before(path, s)), &path->site_visit);
 }
 
 /* Whether values that were chosen in two ways can be rows of one value. */
@@ -453,12 +471,20 @@ bool rws__history_next(rws_path *path, trace_entry *t)
     return true;
 }
 
+uint32_t rws__history_item(rws_path *path, uint32_t site, uint32_t t)
+{
+    uint32_t            missing;
+    const kept_choice **choice = choices_at(path, site, t, NULL, &missing);
+    return choice ? joined(path, choice).var : 0;
+}
+
 bool rws__history_missing(rws_path *path, uint32_t *site, uint32_t *visit)
 {
     rws_engine     *e = path->e;
     const history  *h = path->history;
     const uint32_t *map = rws__level_map(e, path->level, h->level);
     for (uint32_t s = 0; s < h->n_sites; s++) {
+        if (e->sites[s].field >= 0) continue;
         const uint32_t *more = beyond(path, scored_before(path, s)), scored = n_scored(path, s);
         for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++) {
             const uint32_t row = map ? map[i] : i;

@@ -563,7 +563,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
-    e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_kept = e->n_joins = 0;
+    e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_segments_kept = e->n_kept = e->n_joins = 0;
     rws__demand_begin(e);
     rws__dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};

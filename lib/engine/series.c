@@ -180,15 +180,18 @@ const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, in
 {
     const rws_field f = e->fields[field];
     float          *row = RWS_NEW0(&e->arena, float, f.dim);
-    for (uint32_t i = 0; i < path->n_trace; i++) {
-        const trace_entry *t = &path->trace[i];
-        if (e->sites[t->site].field != field) continue;
-        rws__request_rows(e, t->var, e->ends[o.end].level);
-        rws__engine_execute(e);
-        memcpy(row + 1 + t->visit * (size_t)f.item, rws__value_at(e, e->ends[o.end].level, o.row, t->var),
-               (size_t)f.item * sizeof(float));
-        row[0] = (float)(t->visit + 1);
-    }
+    uint32_t        n, made = 0;
+    const past     *all = rws__past_of(e, path, o.row, &n);
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t i = 0; i < all[s].in->n_trace; i++) {
+            const trace_entry *t = &all[s].in->trace[i];
+            if (e->sites[t->site].field != field) continue;
+            rws__request_rows(e, t->var, all[s].in->level);
+            rws__engine_execute(e);
+            memcpy(row + 1 + made++ * (size_t)f.item, rws__value_at(e, all[s].in->level, all[s].row, t->var),
+                   (size_t)f.item * sizeof(float));
+        }
+    row[0] = (float)made;
     return row;
 }
 
@@ -214,26 +217,42 @@ static void list_items(rws_path *path, visited *v, uint32_t n)
         if (path->trace[i].site == site) e->items[v->next + path->trace[i].visit] = path->trace[i].var;
 }
 
+/* The length of a dream, which may differ from row to row where paths have come together. */
+static rws_var dream_length(rws_path *path, int field)
+{
+    rws_engine     *e = path->e;
+    const uint32_t  n = e->levels[path->level].n_rows, visits = rws__series_visits(path, field);
+    const uint32_t *more = visits ? rws__visits_beyond(path, e->field_sites[field]) : NULL;
+    if (!more) return rws_constant(path, (float)visits);
+    float *length = RWS_NEW(&e->arena, float, n);
+    for (uint32_t i = 0; i < n; i++) length[i] = (float)(visits + more[i]);
+    return path_var(path, rws__node_leaf(e, path->level, 1, length));
+}
+
 rws_var rws_length(rws_path *path, const char *name)
 {
     rws_var v;
     if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_length");
-    if (path->e->pass.mode == RWS_SLEEP)
-        return rws__returns(path, rws_constant(path, (float)rws__series_visits(path, field)));
+    if (path->e->pass.mode == RWS_SLEEP) return rws__returns(path, dream_length(path, field));
     const rws_var row = path_var(path, path->field[field]);
     return rws__returns(path, rws__record(path, &rws_op_slice, (rws_op_args){.k = 0}, &row, 1, 1));
 }
 
 rws_var rws_item(rws_path *path, const char *name, int t)
 {
-    rws_var v;
+    rws_engine *e = path->e;
+    rws_var     v;
     if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_item");
     if (t < 0) rws__path_mistake(path, "rws_item was asked for item %d of \"%s\".", t, name);
     if (path->e->pass.mode != RWS_SLEEP) return rws__returns(path, item(path, field, (uint32_t)t));
     const uint32_t visits = rws__series_visits(path, field);
-    if ((uint32_t)t >= visits)
+    const uint32_t made = path->history && e->field_sites[field] != NONE
+                              ? rws__history_item(path, e->field_sites[field], (uint32_t)t)
+                              : 0;
+    if (made) return rws__returns(path, path_var(path, made));
+    if ((uint32_t)t >= visits || path->history)
         rws__path_fail(path, RWS_BAD_INPUT,
                        "The guide comes to item %d of \"%s\", but the dream has only %u (the first is 0).", t, name,
                        visits);

@@ -150,7 +150,7 @@ bool rws__site_is_field(const rws_path *path)
     return path->e->sites[path->site].field >= 0;
 }
 
-static bool draws(const rws_path *path)
+bool rws__path_draws(const rws_path *path)
 {
     return path->side == (path->e->pass.mode == RWS_SLEEP ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
 }
@@ -244,7 +244,7 @@ static bool find(rws_path *path, rws_visit *visit)
         visit->value = path_var(path, path->field[field]);
         return visit->value.id != 0;
     }
-    if (draws(path)) {
+    if (rws__path_draws(path)) {
         path->site_visit = rws__next_visit(path, path->site);
         return false;
     }
@@ -435,7 +435,7 @@ void rws__path_output(rws_path *path, int slot, rws_var v)
 void rws__path_side(rws_path *path, rws_side side)
 {
     path->side = side;
-    if (side != RWS_SIDE_NONE && !draws(path) && path->before && !path->history) rws__history_make(path);
+    if (side != RWS_SIDE_NONE && !rws__path_draws(path) && path->before && !path->history) rws__history_make(path);
 }
 
 uint64_t rws_iteration(const rws_path *path)

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import re
+import types
 from typing import Any, Callable
 
 import numpy as np
+
+
+class Carry(types.SimpleNamespace):
+    """What a step of p.loop hands to the next: integers, by which particles are compared, and values or None."""
+
+    def clear(self) -> None:
+        """Sets integers to 0 and values to None, so that all particles are one path."""
+        for name, o in vars(self).items():
+            setattr(self, name, 0 if isinstance(o, int) else None)
 
 
 def floats(o: Any) -> np.ndarray:

@@ -54,6 +54,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
 
 static bool plain;      /* loops are those of C */
 static bool discrete;   /* no level is drawn */
+static bool drifts;     /* what the guide carries depends on phi also where draws are constants */
 static bool by_segment; /* a step of the guide is a segment, so that days and steps do not agree */
 
 static void go(rws_path *path, rws_step *step, const void *env, void *carry, size_t size, size_t clock)
@@ -110,6 +111,8 @@ static bool guide_step(rws_path *path, const void *env, void *carry)
     if (c->left == 0) {
         guide_segment(path, b, c);
         c->sum = rws_apply(path, RWS_TANH, rws_add(path, c->sum, c->level));
+        const rws_var in[] = {c->sum, rws_item(path, "x", c->t)};
+        if (drifts) c->sum = rws_add(path, c->sum, rws_mlp_parts(path, b->w->last, in, 2));
     }
     if (by_segment) c->t += c->left, c->left = 0;
     else c->t++, c->left--;
@@ -123,6 +126,7 @@ static void guide(rws_path *path, const void *state)
     day    c = {.s = -1, .sum = rws_constant(path, 0)};
     go(path, guide_step, &b, &c, sizeof c, offsetof(day, t));
     const rws_var in[] = {c.sum, rws_constant(path, 1)};
+    rws__path_note(path, 0, c.sum);
     rws_bernoulli(path, "last", rws_mlp_parts(path, b.w->last, in, 2));
 }
 
@@ -237,6 +241,14 @@ enum { DAYS, WALK, N_MODELS };
 
 /* ---- passes */
 
+/* Runs both programs, and hands out a number that the guide has noted behind its loop. */
+static void with_output(rws_path *path, void *unused)
+{
+    (void)unused;
+    rws__programs(path);
+    rws__path_output(path, 0, rws_sum(path, rws_apply(path, RWS_EXP, rws__path_noted(path, 0))));
+}
+
 typedef struct {
     rws_setup   setup;
     world      *world;
@@ -271,7 +283,7 @@ static void bench_free(bench *b)
     free(b);
 }
 
-typedef enum { PLAINLY, PATHWISE, GIVEN, OWN, DEFENDED, ENUMERATED, N_HOW } way;
+typedef enum { PLAINLY, PATHWISE, GIVEN, OWN, DEFENDED, ENUMERATED, WITH_OUTPUT } way;
 
 static rws_status forward(bench *b, const rws_model *m, way how, bool scalar, rws_error *err)
 {
@@ -284,7 +296,8 @@ static rws_status forward(bench *b, const rws_model *m, way how, bool scalar, rw
     static const rws_proposal mixture = {.how = RWS_DEFENSIVE, .delta = 0.3};
     uint32_t                 *start = calloc((size_t)b->B + 1, sizeof *start);
     for (int d = 1; d <= b->B; d++) start[d] = d < 3 ? 1 : d < 4 ? 2 : 4;
-    const rws_pass   pass = {.model = m,
+    const rws_pass   pass = {.program = how == WITH_OUTPUT ? with_output : NULL,
+                             .model = m,
                              .state = b->world,
                              .mode = RWS_WAKE,
                              .pathwise = how == PATHWISE,
@@ -395,6 +408,29 @@ static void assert_equal(bench *a, bench *b, const char *what)
     }
     free(x);
     free(y);
+}
+
+/* Derivatives along a direction, of values that steps have carried. */
+static void derivatives_equal_scalar(void **unused)
+{
+    (void)unused;
+    double sum[2] = {0, 0};
+    drifts = true;
+    for (int scalar = 0; scalar < 2; scalar++) {
+        bench    *b = bench_new(5, 30);
+        float    *direction = calloc(b->setup.params.size, sizeof *direction);
+        rws_error err = {""};
+        for (size_t i = 0; i < b->setup.params.size; i++) direction[i] = 0.1f * (float)(i % 7) - 0.3f;
+        if (forward(b, &models[DAYS], WITH_OUTPUT, scalar, &err) != RWS_OK) fail_msg("%s", err.text);
+        free(backward(b, 0));
+        if (rws__engine_tangent(b->engine, 0, 1, RWS_BIT(RWS_PHI), direction, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws__engine_scores(b->engine);
+        for (int i = 0; i < s->n; i++) sum[scalar] += s->count[i] * s->out[1][i] * (1 + s->out[0][i]);
+        free(direction);
+        bench_free(b);
+    }
+    drifts = false;
+    if (!(fabs(sum[0]) > 1e-3 && near(sum[0], sum[1], 1e-4 * fabs(sum[1])))) fail_msg("%.9g, not %.9g", sum[0], sum[1]);
 }
 
 static const char *const names[] = {"plainly", "pathwise", "given", "own", "defended", "enumerated"};
@@ -553,6 +589,33 @@ static rws_trainer *trained(const char *method, bool alone, int threads)
     return t;
 }
 
+/* Dreams: lengths, items and fields are those of particles that dream alone. */
+static void dreams_are_the_same(void **unused)
+{
+    (void)unused;
+    double total[2] = {0, 0};
+    for (int alone = 0; alone < 2; alone++) {
+        rws_trainer *t =
+            trainer_for(&(rws_config){.model = "days", .method = "ww", .seed = 4, .scalar = alone}, &whole);
+        rws_posterior *p;
+        rws_samples   *s;
+        rws_error      err = {""};
+        if (rws_posterior_new(t, &p, &err) != RWS_OK) fail_msg("%s", err.text);
+        if (rws_posterior_sample(p, 200, 1, &s, &err) != RWS_OK) fail_msg("%s", err.text);
+        for (int i = 0; i < s->n; i++) {
+            const float *x = s->list[i].fields[1];
+            const int    n = (int)x[0];
+            assert_true(n >= 1 && n <= MOST && s->list[i].fields[0][0] == (float)(n - 1));
+            for (int k = 0; k < MOST; k++) total[alone] += (k + 1) * (double)x[1 + k];
+            for (int k = n; k < MOST; k++) assert_true(x[1 + k] == 0);
+        }
+        rws_samples_free(s);
+        rws_posterior_free(p);
+        rws_trainer_free(t);
+    }
+    assert_true(near(total[0], total[1], 1e-3 * fabs(total[1])));
+}
+
 static void methods_agree(void **unused)
 {
     (void)unused;
@@ -657,7 +720,8 @@ static void mistakes_are_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_equal_scalar),   cmocka_unit_test(paths_come_together),
+        cmocka_unit_test(loops_equal_scalar),   cmocka_unit_test(derivatives_equal_scalar),
+        cmocka_unit_test(dreams_are_the_same),  cmocka_unit_test(paths_come_together),
         cmocka_unit_test(all_choices_add_up),   cmocka_unit_test(methods_agree),
         cmocka_unit_test(mistakes_are_refused),
     };
