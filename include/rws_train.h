@@ -466,6 +466,11 @@ rws_status rws_posterior_sample_at(rws_posterior *p, const rws_question *inputs,
                                    rws_samples **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_samples_free(rws_samples *s);
 
+/* Posterior predictions: n data that the model makes of choices drawn from the weighted particles of answers, which must have been
+ * asked for. The samples' choices are those of the particles. RWS_BAD_INPUT if no particle is possible. */
+rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
+                                 rws_error *err) RWS_MUST_CHECK;
+
 /* ---- answers as JSON and marginals */
 
 /* The parts of answers that are written beside the evidence. A number that is larger than their number means all of them. */
