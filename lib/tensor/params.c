@@ -88,6 +88,23 @@ bool rws__params_pack(rws_params *p)
     return true;
 }
 
+bool rws__params_unpack(rws_params *p)
+{
+    float **own = calloc((size_t)p->n + 1, sizeof *own);
+    bool    memory = own != NULL;
+    for (int i = 0; i < p->n && memory; i++) memory = (own[i] = vector_new(rws__param_size(p->list[i]))) != NULL;
+    for (int i = 0; i < p->n && own; i++) {
+        if (!memory) free(own[i]);
+        else p->list[i]->value = memcpy(own[i], p->list[i]->value, rws__param_size(p->list[i]) * sizeof(float));
+    }
+    free(own);
+    if (!memory) return false;
+    free(p->value);
+    free(p->transposed);
+    p->value = p->transposed = NULL;
+    return true;
+}
+
 /* Transposes eight rows of eight numbers; `cols` and `rows` are the distances of rows in w and in t. */
 static inline void transpose_tile(const float *w, size_t cols, float *t, size_t rows)
 {
