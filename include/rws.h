@@ -1073,6 +1073,9 @@ typedef struct rws_model {
     rws_status (*data)(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err);
 
+    /* The two programs. A guide may be missing (NULL): then the model's program also runs in its place, where every latent
+     * site draws from the model's own family there, with parameters moved by a network that sees the data and the choices
+     * so far, and every observed site returns the datum. */
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
 

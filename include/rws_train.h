@@ -160,6 +160,9 @@ const char *rws_trainer_unvisited(const rws_trainer *t);
  * NULL if there is none, or if that is not known: with several ranks, and under an optimiser without memory. */
 const char *rws_trainer_unlearned(const rws_trainer *t);
 
+/* The name of a site for which the automatic guide of a model without a guide has no network, because no draw from the
+ * prior came to it before training; all such sites share one. NULL if no particle has visited one. */
+const char *rws_trainer_unguided(const rws_trainer *t);
 /* A message that counts the training data that no particle has explained so far and names the first of them, with the
  * site that forbids it. NULL if there is none, or if the model says that this is no failure (rws_defaults.impossible).
  * The text belongs to the trainer. */
@@ -457,6 +460,11 @@ typedef struct {
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out,
                                 rws_error *err) RWS_MUST_CHECK;
 void       rws_samples_free(rws_samples *s);
+
+/* Posterior predictions: n data that the model makes of choices drawn from the weighted particles of answers, which must have been
+ * asked for. The samples' choices are those of the particles. RWS_BAD_INPUT if no particle is possible. */
+rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
+                                 rws_error *err) RWS_MUST_CHECK;
 
 /* ---- answers as JSON and marginals */
 

@@ -116,6 +116,17 @@ static void note_unlearned(const rws_trainer *t)
                   rws__quote_short(name).text);
 }
 
+/* Notes at the end a site for which the automatic guide has no network. */
+static void note_unguided(const rws_trainer *t)
+{
+    const char *site = rws_trainer_unguided(t);
+    if (site)
+        rws__note(
+            "The automatic guide has no network of its own for site \"%s\": no draw from the prior came to it before "
+            "training. All such sites share one.",
+            rws__quote_short(site).text);
+}
+
 /* Notes at the first evaluation what the look at the programs was not sure of. */
 static void note_doubt(session *s, const rws_trainer *t)
 {
@@ -153,6 +164,7 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     note_impossible(s, t, final);
     note_unvisited(s, t, final);
     if (final) note_unlearned(t);
+    if (final) note_unguided(t);
     return RWS_OK;
 }
 

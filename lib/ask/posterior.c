@@ -326,6 +326,82 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
     return RWS_OK;
 }
 
+/* ---- the posterior's predictions */
+
+/* Draws n data of the model given the choices of a particle, and adds them to the list. */
+static rws_status replicate(rws_posterior *p, rws_engine *engine, const rws_weighted *w, int n, rws_key key, int *at,
+                            rws_sample *list, rws_arena *memory, rws_error *err)
+{
+    const stopper never = {NULL, NULL};
+    rws_pass      pass = rws__program_pass(&p->program, RWS_SLEEP, 1, n, NULL, key);
+    pass.first_particle = (uint32_t)*at;
+    pass.reports = pass.asked = pass.choices = true;
+    pass.given = w->choices;
+    pass.n_given = w->n_choices;
+    RWS_TRY(rws__engine_forward(engine, &pass, err));
+    return add_samples(&p->program, engine, &never, list, at, memory, err);
+}
+
+/* How many of n draws from the weights each particle has; the caller frees them. NULL without memory. */
+static int *draw_counts(const rws_answers *a, int n, rws_random *random)
+{
+    int    *counts = calloc((size_t)a->n_weighted + 1, sizeof *counts);
+    double *weights = malloc(((size_t)a->n_weighted + 1) * sizeof *weights);
+    for (int i = 0; i < a->n_weighted && weights; i++) weights[i] = a->particles[i].weight;
+    for (int i = 0; i < n && counts && weights; i++) counts[rws_random_choose(random, weights, a->n_weighted)]++;
+    if (!weights) {
+        free(counts);
+        counts = NULL;
+    }
+    free(weights);
+    return counts;
+}
+
+static rws_status predict(rws_posterior *p, rws_engine *engine, const rws_answers *a, int n, uint64_t seed,
+                          samples *out, rws_error *err)
+{
+    rws_sample   *list = RWS_TRY_NEW(&out->memory, rws_sample, n + 1);
+    rws_random    random = rws__random_new(rws__key_for(seed, p->program.iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 1);
+    const rws_key key = rws__key_for(seed, p->program.iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
+    int          *counts = list ? draw_counts(a, n, &random) : NULL, at = 0;
+    rws_status    status = counts ? RWS_OK : rws_no_memory(err, "samples");
+    for (int i = 0; i < a->n_weighted && status == RWS_OK; i++)
+        if (counts[i]) status = replicate(p, engine, &a->particles[i], counts[i], key, &at, list, &out->memory, err);
+    free(counts);
+    if (status != RWS_OK) return status;
+    shuffle(list, n, &random);
+    out->public = (rws_samples){list, n};
+    return RWS_OK;
+}
+
+rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
+                                 rws_error *err)
+{
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
+    *out = NULL;
+    RWS_NEED(a, err);
+    if (n < 1 || n > RWS_MAX_PARTICLES)
+        return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, n);
+    if (!a->n_weighted || !(a->ess > 0))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "There is no posterior to predict from: the question must ask for particles, and one of them "
+                        "must be possible.");
+    samples  *s = calloc(1, sizeof *s);
+    rws_idle *e = s ? rws__posterior_take(p, err) : NULL;
+    if (!e) {
+        free(s);
+        return rws_no_memory(err, "samples");
+    }
+    const unsigned   denormals = rws__denormals_off();
+    const rws_status status = predict(p, e->engine, a, n, seed, s, err);
+    rws__denormals_restore(denormals);
+    rws__posterior_give_back(p, e);
+    if (status == RWS_OK) *out = &s->public;
+    else rws_samples_free(&s->public);
+    return status;
+}
+
 rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
                                         void *context, rws_samples **out, rws_error *err)
 {

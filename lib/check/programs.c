@@ -138,7 +138,7 @@ rws_status rws__check_global(rws_review *r, rws_error *err)
     const float *fields[RWS_FIELDS], **at = fields;
     const char  *site = NULL;
     rws_error    why;
-    if (!data_vary(r)) return RWS_OK;
+    if (!data_vary(r) || r->program->guide) return RWS_OK;
     const rws_pass   pass = rws__review_pass(r, 0, r->n_data, r->n_particles, 3, at);
     const rws_status status = rws__engine_forward(r->engine, &pass, &why);
     if (status != RWS_OK) return status == RWS_STOPPED ? status : RWS_OK;

@@ -377,6 +377,8 @@ struct rws_path {
     void           *slot;       /* the host's: rws_path_slot */
     rws_side        side;
     const char     *coming;  /* the name of a site that is not looked up yet, for messages; NULL: none */
+    bool            acts;    /* the model's program runs in the place of the guide: rws__path_acts */
+    void           *memory;  /* of rws_automatic.bytes; NULL: not used yet */
     unsigned        frozen;  /* groups whose parameters count as constants */
     uint32_t        number;  /* place in engine.paths */
     uint32_t        ordinal; /* draws so far, of the row that has made fewest */
@@ -409,9 +411,10 @@ struct rws_engine {
     rws_limits               limits;
     const rws_site_gradient *gradients; /* by site */
     int                      n_gradients;
-    const rws_host          *host;   /* of the programs' language; NULL: C */
-    bool                     inside; /* between host->enter and host->leave */
-    bool (*stop)(void *context);     /* rws__engine_watch; NULL: never */
+    const rws_automatic     *automatic; /* takes the place of the models' guides; NULL: none */
+    const rws_host          *host;      /* of the programs' language; NULL: C */
+    bool                     inside;    /* between host->enter and host->leave */
+    bool (*stop)(void *context);        /* rws__engine_watch; NULL: never */
     void      *stop_context;
     uint64_t   unwatched; /* numbers that calls have computed since `stop` was asked */
     rws_pass   pass;

@@ -18,10 +18,10 @@
 
 #include <string.h>
 
-/* Whether paths of this pass come together. */
+/* Whether paths of this pass come together. An automatic guide keeps what the program does not carry. */
 static bool merges(const rws_engine *e)
 {
-    return !e->pass.scalar;
+    return !e->pass.scalar && !e->automatic && !e->pass.apart;
 }
 
 /* ---- the carry */
@@ -104,7 +104,7 @@ static void leave_loop(rws_path *path)
         for (uint32_t i = 0; i < l->n_log; i++) *RWS_PUSH(e, to->log, to->n_log, to->log_capacity) = owner->log[i];
         to->carry = owner->carry;
         to->loop = owner->loop;
-        if (to->loop) to->side = path->side, to->frozen = path->frozen;
+        if (to->loop) to->side = path->side, to->frozen = path->frozen, to->acts = path->acts;
     }
     rws__path_copy(to, path);
     to->level = path->level;
@@ -276,6 +276,7 @@ static void begin(rws_path *path, const loop *what, const void *carry)
     step->level = path->level;
     step->side = path->side;
     step->frozen = path->frozen;
+    step->acts = path->acts;
     step->loop = l;
     step->carry = first;
     path->stands = true;

@@ -5,12 +5,12 @@
 
 bool rws_reports(const rws_path *path)
 {
-    return path->e->pass.reports;
+    return path->e->pass.reports && !path->acts;
 }
 
 bool rws_reports_all(const rws_path *path)
 {
-    return path->e->pass.reports && path->e->pass.asked;
+    return rws_reports(path) && path->e->pass.asked;
 }
 
 static const char *copy(rws_path *path, const char *text)
@@ -27,7 +27,7 @@ static void add_report(rws_path *path, report what)
 void rws_report(rws_path *path, const char *name, rws_var v)
 {
     rws_var none;
-    if (!path->e->pass.reports || rws__replayed(path, &none)) return;
+    if (!rws_reports(path) || rws__replayed(path, &none)) return;
     if (!name) rws__path_mistake(path, "rws_report was given no name (NULL).");
     rws__path_expect(path, v, "rws_report");
     add_report(path, (report){.name = copy(path, name), .node = v.id});
@@ -36,7 +36,7 @@ void rws_report(rws_path *path, const char *name, rws_var v)
 void rws_report_text(rws_path *path, const char *name, const char *text)
 {
     rws_var none;
-    if (!path->e->pass.reports || rws__replayed(path, &none)) return;
+    if (!rws_reports(path) || rws__replayed(path, &none)) return;
     if (!name || !text) rws__path_mistake(path, "rws_report_text was given no %s (NULL).", name ? "text" : "name");
     add_report(path, (report){.name = copy(path, name), .text = copy(path, text)});
 }

@@ -20,7 +20,8 @@ void rws__programs(rws_path *path)
     for (int i = 0; i < 2; i++) {
         const bool guide = (i == 0) != (pass->mode == RWS_SLEEP);
         rws__path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
-        (guide ? pass->model->guide : pass->model->model)(path, pass->state);
+        if (guide) rws__guide(path);
+        else pass->model->model(path, pass->state);
     }
     rws__path_side(path, RWS_SIDE_NONE);
 }
@@ -107,6 +108,8 @@ rws_path *rws__path_new(rws_engine *e)
     path->function = "";
     path->side = RWS_SIDE_NONE;
     path->coming = NULL;
+    path->acts = false;
+    path->memory = NULL;
     path->frozen = 0;
     path->n_wants = 0;
     path->site = NONE;
@@ -260,6 +263,7 @@ void rws__path_copy(rws_path *to, const rws_path *from)
     to->site_visit = from->site_visit;
     memcpy(to->field, from->field, (size_t)e->n_fields * sizeof *to->field);
     memcpy(to->note, from->note, sizeof to->note);
+    if (from->memory) memcpy(rws__path_memory(to), from->memory, e->automatic->bytes);
     to->reports = copy_items(e, to->reports, &to->report_capacity, from->reports, from->n_reports, sizeof *to->reports);
     to->n_reports = from->n_reports;
 }
@@ -274,7 +278,7 @@ static rws_path *path_beside(const rws_path *path)
     to->n_log = path->n_log;
     to->loop = path->loop;
     to->carry = path->carry;
-    if (to->loop) to->side = path->side, to->frozen = path->frozen;
+    if (to->loop) to->side = path->side, to->frozen = path->frozen, to->acts = path->acts;
     return to;
 }
 

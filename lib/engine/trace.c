@@ -32,12 +32,11 @@ void rws__path_comes_to(rws_path *path, const char *site)
 
 const char *rws__path_where(const rws_path *path, char out[static 240])
 {
-    char text[160];
-    if (path->coming) snprintf(out, 240, "the %s, at site \"%.100s\"", rws__side_name(path->side), path->coming);
-    else if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", rws__side_name(path->side));
-    else
-        snprintf(out, 240, "the %s, after site %s", rws__side_name(path->side),
-                 rws__site_text(path->e, path->site, path->site_visit, text));
+    char        text[160];
+    const char *side = path->acts ? "model, which runs as its own guide" : rws__side_name(path->side);
+    if (path->coming) snprintf(out, 240, "the %s, at site \"%.100s\"", side, path->coming);
+    else if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", side);
+    else snprintf(out, 240, "the %s, after site %s", side, rws__site_text(path->e, path->site, path->site_visit, text));
     return out;
 }
 
@@ -371,7 +370,7 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
 void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior)
 {
     rws_var v;
-    if (rws__replayed(path, &v)) return;
+    if (path->acts || rws__replayed(path, &v)) return;
     if (path->side != RWS_SIDE_MODEL) rws__path_mistake(path, "rws_factor was called outside of the model.");
     if (rws__dim_for(path, log_weight, "rws_factor") != 1)
         rws__path_mistake(path, "rws_factor takes one log-weight, not %d.", rws_dim(path, log_weight));
@@ -407,7 +406,7 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
 {
     rws_engine *e = path->e;
     rws_var     value;
-    if (rws__replayed(path, &value)) return;
+    if (path->acts || rws__replayed(path, &value)) return;
     if (!site || !made || !kernel) rws__path_mistake(path, "rws_simulate was given NULL.");
     const int field = field_number(e, site);
     if (field < 0)

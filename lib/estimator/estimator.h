@@ -32,6 +32,7 @@ typedef struct {
     double                      rate[RWS_GROUPS];          /* factor of each parameter group's learning rate */
     double                      memory[RWS_METHOD_MEMORY]; /* running numbers; part of the checkpoint */
     double                      progress; /* share of the iterations done when this one begins, in [0, 1) */
+    bool                        siblings; /* choices are compared with those of particles in the same row: siblings.h */
     bool                        anneals;  /* its numbers depend on the progress */
 } rws_method;
 

@@ -20,7 +20,6 @@ static const char *lack_of(const rws_model *m)
     if (!m->name) return "a name";
     if (!m->setup) return "the function setup";
     if (!m->data) return "the function data";
-    if (!m->guide) return "a guide";
     return m->model ? NULL : "the program model";
 }
 

@@ -21,7 +21,7 @@ static inline bool rws__model_is_path(const char *name_or_path)
 /* Every built-in model, NULL-terminated: models/table.c, which is linked with the library, lists them. */
 extern const rws_model *const rws_models[];
 
-/* Whether the model has everything that a model must have (a name, setup, data, guide and model), and its tables of
+/* Whether the model has everything that a model must have (a name, setup, data and model), and its tables of
  * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a message that names the model and the entry. `path`
  * is that of its shared object; NULL: it has none. */
 rws_status rws__model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));

@@ -9,6 +9,7 @@
 #define RWS_PROGRAM_PROGRAM_H
 
 #include "estimator/estimator.h"
+#include "guide/guide.h"
 #include "program/plugin.h"
 
 typedef struct {
@@ -17,6 +18,7 @@ typedef struct {
     void            *library; /* the shared object of a user's model; NULL: none */
     rws_setup        setup;
     void            *state; /* what the model's setup made */
+    rws_guide       *guide; /* the automatic one; NULL: the model has a guide of its own */
     rws_method       method;
     uint64_t         iteration; /* iterations that the parameters have been trained */
     int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
@@ -71,6 +73,9 @@ rws_status rws__program_make_settings(rws_program *p, const rws_estimator *estim
 /* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one
  * says neither score nor reparameterised. */
 rws_status rws__program_make_gradients(rws_program *p, rws_error *err);
+
+/* What the settings say about an automatic guide. *automatic: whether there is one. RWS_BAD_INPUT if they contradict the model. */
+rws_status rws__program_guide_sizes(rws_program *p, rws_guide_sizes *sizes, bool *automatic, rws_error *err);
 
 /* The file that the setting `given` names; NULL: none. */
 const char *rws__program_given_file(rws_program *p);

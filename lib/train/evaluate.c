@@ -125,7 +125,7 @@ static void dream(rws_path *path, void *context)
     rws__path_side(path, RWS_SIDE_MODEL);
     j->program(path, j->t->program.state);
     rws__path_side(path, RWS_SIDE_GUIDE);
-    j->t->program.model->guide(path, j->t->program.state);
+    rws__guide(path);
     rws__path_side(path, RWS_SIDE_NONE);
 }
 

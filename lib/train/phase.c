@@ -61,6 +61,7 @@ static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end
     rws_pass pass =
         rws__program_pass(&t->program, phase->mode, sleep ? 1 : n, to - from, sleep ? NULL : fields, w->key);
     pass.program = phase->program;
+    pass.apart = t->program.method.siblings;
     pass.first_datum = sleep ? 0 : (uint32_t)first;
     pass.first_particle = (uint32_t)(from + (sleep ? first * K : 0));
     *proposal = (rws_proposal){.how = phase->drawing};

@@ -127,7 +127,7 @@ static rws_status judge(rws_trainer *t, const rws_review *r, rws_error *err)
     for (int i = 0; i < r->n; i++) {
         const rws_check_finding *f = &r->list[i];
         if (f->severity == RWS_MISTAKE && !rws__review_is_failure(f))
-            return rws_fail(err, RWS_BAD_INPUT, "%.440s (`no_check` accepts it.)", f->text);
+            return rws_fail(err, RWS_BAD_INPUT, "%.440s `no_check` accepts it.", f->text);
         if (f->severity == RWS_WARNING && !t->doubt[0]) snprintf(t->doubt, sizeof t->doubt, "%s", f->text);
     }
     return RWS_OK;

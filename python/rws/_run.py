@@ -307,6 +307,10 @@ class Trainer(Questions):
         if site and _rws.rank() == 0:
             warnings.warn(f"No particle has visited site {site!r}, which is given choices or a gradient; is its name right?",
                           stacklevel=3)
+        site = self._inner.unguided if done else None
+        if site:
+            warnings.warn(f"The automatic guide has no network of its own for site {site!r}: no draw from the prior came to it before "
+                          "training. All such sites share one.", stacklevel=3)
         name = self._inner.unlearned if done else None
         if name:
             warnings.warn(f"The parameter {name!r} has had no gradient and has not learned: does a program use it? Parameters of the "

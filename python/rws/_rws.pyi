@@ -513,6 +513,9 @@ class Trainer:
     def warnings(self) -> str:
         """What a user should know about the run's folder; "" for nothing."""
     @property
+    def unguided(self) -> Optional[str]:
+        """A site for which the automatic guide has no network of its own; None."""
+    @property
     def unlearned(self) -> Optional[str]:
         """A parameter whose gradient has always been zero; None."""
     @property

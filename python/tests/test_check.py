@@ -53,6 +53,18 @@ class Check(unittest.TestCase):
         self.assertTrue(trainer.check().ok)
         self.assertTrue(all((a == before[n]).all() for n, a in trainer.state_dict().items()))
 
+    def test_examples(self):
+        """The examples in Python have no finding."""
+        import dp
+        import grammar
+        import hmm
+        import mixture
+        import sticks
+        for model, data in ((dp.Galaxies(), None), (grammar.Grammar(), {"the sentence": grammar.data(grammar.sentences(100))}),
+                            (hmm.Hmm(), hmm.data(100)), (mixture.Mixture(), {"x": mixture.data(1000)}),
+                            (sticks.Sticks(), {"x": sticks.data()})):
+            self.assertEqual(list(rws.check(model, data=data)), [], type(model).__name__)
+
     def test_groups(self):
         """A guide's network in no group is an error under methods that step the two apart, and only there."""
         from programs import NetInNoGroup

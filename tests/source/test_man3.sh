@@ -31,7 +31,7 @@ prototypes() {
 }
 
 # The text of the displays of a page that are not its example; and its example.
-displays() { sed '/^\.\\" example begins/,/^\.\\" example ends/d' "$1" | sed -n '/^\.Bd -literal -compact/,/^\.Ed/p' | grep -v '^\.'; }
+displays() { sed '/^\.\\" example begins/,/^\.\\" example ends/d' "$1" | sed -n '/^\.Bd -literal -compact/,/^\.Ed/p' | grep -v '^\.' | grep -v '^RWS_'; } # macros are no functions
 example() { sed -n '/^\.\\" example begins/,/^\.\\" example ends/p' "$1" | grep -v '^\.' | sed 's/\\e/\\/g'; }
 
 constants() { # header

@@ -73,7 +73,7 @@ static const command commands[] = {
     {"exported", "export ../mine.csv", true, false, false},
     {"serve", "serve --port 0 new", true, false, true},
     {"list", "list", true, false, false},
-    {"data", "data messages -n 3", true, false, false},
+    {"data", "data sentences -n 3", true, false, false},
     {"plot", "plot p_error new --out new.png", true, false, false},
     {"bench", "bench gmm -n 3", true, true, false},
     {"sweep", "sweep ../small.sweep --out new", false, true, false},

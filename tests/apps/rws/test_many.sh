@@ -84,4 +84,11 @@ cmp -s ranks.csv cut.csv
 report $? "to the same bytes"
 refuses 'Which run' calibrate
 
+# ---- posterior predictions
+
+gives 0 "samples given a datum" sample run -n 200 --given 30.5 --json
+[ "$(grep -c '"fields":{"x":' out)" = 200 ]
+report $? "are data of the model"
+refuses 'is asked about 1 number' sample run --given red
+
 finish
