@@ -305,10 +305,7 @@ void rws__merge(rws_engine *e, rws_path **paths, uint32_t n)
     merge *m = RWS_NEW0(&e->arena, merge, 1);
     m->n = n;
     m->parts = RWS_NEW(&e->arena, segment, n);
-    for (uint32_t p = 0; p < n; p++) {
-        end_segment(paths[p], &m->parts[p]);
-        if (paths[p]->operations > paths[0]->operations) paths[0]->operations = paths[p]->operations;
-    }
+    for (uint32_t p = 0; p < n; p++) end_segment(paths[p], &m->parts[p]);
     merged_level(e, paths, m, paths[0]->loop->entry);
     if (rws__path_draws(paths[0]) && !e->pass.enumerate) rws__level_particles(e, m->level);
     uint32_t *at = RWS_NEW(&e->arena, uint32_t, n);
