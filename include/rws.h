@@ -176,11 +176,24 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
  * be finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
 void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
 
+/* Declares an input: `dim` numbers of a datum that both programs may read with rws_observed and that nobody observes, such
+ * as covariates, a length, a picture to condition on, or features for the guide alone. A model that reads one is
+ * conditional on it: p(z, x | input). It has no density; a program that visits a site of its name is refused. Where the
+ * model dreams, inputs come from the data: in training each datum of the batch lends its own to its K dreams, and
+ * samples (rws_posterior_sample) have those of test data that are drawn at random, or those that the caller gives.
+ * Whatever makes and takes data (rws_model.data, tables, questions, answers) has inputs as it has other fields.
+ *
+ * rws_setup_is_input makes an input of a field or series that was declared before, in whatever way: of columns of a
+ * table, or of its number of rows. Of an input that is a series both programs read rws_length and rws_item. */
+void rws_setup_input(rws_setup *s, const char *name, int dim);
+void rws_setup_is_input(rws_setup *s, const char *name);
+
 /* A field as it was declared. */
 typedef struct {
     const char *name;
     int         dim;
     bool        label;      /* programs do not see it */
+    bool        input;      /* both programs may read it, and nobody observes it */
     int         item, most; /* of a series: numbers of an item, and the most items; otherwise 0 */
 } rws_field;
 
@@ -481,12 +494,13 @@ uint64_t rws_iteration(const rws_path *path);
 /* Stops the pass with RWS_BAD_INPUT and this message, because the program cannot continue. Does not return. */
 void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
-/* A field of the datum. For the guide: the model must not look at the data. */
+/* A field of the datum. For the guide: the model must not look at the data, but for inputs (rws_setup_input), nor use
+ * what the guide has made of them, which stops the pass. */
 rws_var rws_observed(rws_path *path, const char *field);
 
 /* The length of a series of the datum, for rws_branch, and its item number t, the first being 0. An item that some
- * datum of this path does not have stops the pass, so that a guide branches on the length before it reads. For the
- * guide. */
+ * datum of this path does not have stops the pass, so that a program branches on the length before it reads. For the
+ * guide, and for the model if the series is an input. */
 rws_var rws_length(rws_path *path, const char *series);
 rws_var rws_item(rws_path *path, const char *series, int t);
 

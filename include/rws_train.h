@@ -457,8 +457,13 @@ typedef struct {
     int               n;
 } rws_samples;
 
+/* Samples of a model with inputs (rws_setup_input) are made with those of test data, which are drawn at random for each
+ * sample, or with those of the datum of a question. Of its fields the inputs alone are read, and others may be NULL;
+ * its particles, seed and given choices are not read. */
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out,
                                 rws_error *err) RWS_MUST_CHECK;
+rws_status rws_posterior_sample_at(rws_posterior *p, const rws_question *inputs, int n, uint64_t seed,
+                                   rws_samples **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_samples_free(rws_samples *s);
 
 /* Posterior predictions: n data that the model makes of choices drawn from the weighted particles of answers, which must have been

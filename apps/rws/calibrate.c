@@ -120,8 +120,9 @@ static void print_table(const rws_calibration *c)
                guide ? "The bare guide" : "The importance weights", rejected, tested, LEVEL, rejected ? " *" : "");
     }
     if (c->n_impossible)
-        printf("%d of %d simulated data are impossible for all particles, and are left out: the guide does not reach "
-               "them.\n",
+        printf("%d of %d simulated data are impossible for all particles, and have no ranks by weights: the guide does "
+               "not "
+               "reach them.\n",
                c->n_impossible, c->n_simulations);
 }
 

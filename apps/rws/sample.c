@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "rws/ask.h"
 #include "rws/command.h"
+#include "rws/datum.h"
 #include "rws/picture_grid.h"
 #include "rws/output.h"
 #include "rws/questions.h"
@@ -13,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_ONLY = 0x2000, KEY_BRACKETS, KEY_GIVEN };
+enum { KEY_ONLY = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN };
+
+#define NO_TEST UINT64_MAX
 
 typedef struct {
     rws_asked   asked;
@@ -23,6 +26,8 @@ typedef struct {
     const char *given; /* a datum; NULL: samples are not conditioned */
     uint64_t    particles;
     bool        brackets;
+    const char *inputs; /* numbers of the inputs; NULL: none are typed */
+    uint64_t    test;   /* the test datum whose inputs are taken; NO_TEST: none */
 } sample_options;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -32,15 +37,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
     case 'n': return rws__arguments_count(state, "--count", arg, 1, RWS_MAX_PARTICLES, &o->count);
     case 'o': o->out = arg; return 0;
+    case KEY_TEST: return rws__arguments_count(state, "--test", arg, 0, RWS_MAX_TEST - 1, &o->test);
     case 'k': return rws__arguments_count(state, "--particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
     case KEY_GIVEN: o->given = arg; return 0;
     case KEY_ONLY: o->only = arg; return 0;
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
-        if (o->asked.path) return rws__arguments_extra(state, arg);
-        o->asked.path = arg;
+        if (o->inputs) return rws__arguments_extra(state, arg);
+        *(o->asked.path ? &o->inputs : &o->asked.path) = arg;
         return 0;
-    case ARGP_KEY_END: return o->asked.path ? 0 : rws__arguments_fail(state, "Which run? Name its folder.");
+    case ARGP_KEY_END:
+        if (!o->asked.path) return rws__arguments_fail(state, "Which run? Name its folder.");
+        if (!o->inputs || o->test == NO_TEST) return 0;
+        return rws__arguments_fail(state, "Samples have the inputs that are typed or those of --test, not both.");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -51,6 +60,7 @@ static const struct argp argp = {
             {"count", 'n', "N", 0, "Number of samples (1)", 0},
             {"only", KEY_ONLY, "NAME", 0, "Print only this text of each sample, on a line of its own: sentence, tree",
              0},
+            {"test", KEY_TEST, "NUMBER", 0, "Samples of a conditional model at the inputs of this test datum", 0},
             {"given", KEY_GIVEN, "DATUM", 0,
              "Posterior predictions: draw the random choices from the posterior of this datum, as infer takes it, and "
              "new data from them; then compare what is reported of these with what is reported of the datum",
@@ -61,13 +71,15 @@ static const struct argp argp = {
             {0},
         },
     .parser = parse,
-    .args_doc = "RUN",
+    .args_doc = "RUN [INPUTS]",
     .doc =
         "Draws samples from the model that a run has learned: for a grammar, sentences with their trees; for air, the "
         "places of objects in an image, which --out draws; for a model whose data are numbers, the fields and what the "
         "model "
         "reports. "
-        "RUN is the folder that `rws train --out` wrote.",
+        "RUN is the folder that `rws train --out` wrote. A model with inputs is sampled at INPUTS, the numbers of its "
+        "inputs as `rws infer` takes those of a datum: \"0.3 1.2\"; without them, each sample has the inputs of a test "
+        "datum that is drawn at random. INPUTS that begin with a minus are written after --.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
@@ -127,6 +139,18 @@ static rws_status draw(const sample_options *o, const rws_samples *samples, rws_
     else status = rws__answer_trees_draw(answers, samples->n, NULL, NULL, o->out, err);
     free(answers);
     rws__picture_grid_release(&g);
+    return status;
+}
+
+static rws_status ask(const sample_options *o, rws_samples **out, rws_error *err)
+{
+    rws_posterior *p = o->asked.posterior;
+    rws_datum      datum = {0};
+    if (!o->inputs && o->test == NO_TEST) return rws_posterior_sample(p, (int)o->count, o->asked.seed, out, err);
+    rws_status         status = o->inputs ? rws__datum_read(p, o->inputs, true, &datum, err) : RWS_OK;
+    const rws_question at = {.fields = datum.fields, .test = o->inputs ? 0 : (int)o->test};
+    if (status == RWS_OK) status = rws_posterior_sample_at(p, &at, (int)o->count, o->asked.seed, out, err);
+    rws__datum_release(&datum);
     return status;
 }
 
@@ -220,14 +244,12 @@ static rws_status predict(const sample_options *o, rws_answers **a, rws_samples 
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    sample_options o = {.count = 1, .particles = 1000};
+    sample_options o = {.count = 1, .test = NO_TEST, .particles = 1000};
     RWS_TRY(rws__arguments_parse(&argp, "rws sample", argc, argv, 0, &o, err));
     rws_samples *samples = NULL;
     rws_answers *answers = NULL;
     rws_status   status = rws__asked_open(&o.asked, err);
-    if (status == RWS_OK)
-        status = o.given ? predict(&o, &answers, &samples, err)
-                         : rws_posterior_sample(o.asked.posterior, (int)o.count, o.asked.seed, &samples, err);
+    if (status == RWS_OK) status = o.given ? predict(&o, &answers, &samples, err) : ask(&o, &samples, err);
     if (status == RWS_OK && o.out) status = draw(&o, samples, err);
     for (int i = 0; status == RWS_OK && i < samples->n; i++)
         status = report(&o, &samples->list[i], i + 1 == samples->n, err);

@@ -116,6 +116,12 @@ static void note_unlearned(const rws_trainer *t)
                   rws__quote_short(name).text);
 }
 
+/* Notes at the first evaluation what the look at the programs was not sure of. */
+static void note_doubt(session *s, const rws_trainer *t)
+{
+    if (!s->looked && rws_trainer_doubt(t)) rws__note("%s", rws_trainer_doubt(t));
+}
+
 /* Notes at the end a site for which the automatic guide has no network. */
 static void note_unguided(const rws_trainer *t)
 {
@@ -125,12 +131,6 @@ static void note_unguided(const rws_trainer *t)
             "The automatic guide has no network of its own for site \"%s\": no draw from the prior came to it before "
             "training. All such sites share one.",
             rws__quote_short(site).text);
-}
-
-/* Notes at the first evaluation what the look at the programs was not sure of. */
-static void note_doubt(session *s, const rws_trainer *t)
-{
-    if (!s->looked && rws_trainer_doubt(t)) rws__note("%s", rws_trainer_doubt(t));
 }
 
 /* Notes, the first time and at the end, training data that no particle explains. */

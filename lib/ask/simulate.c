@@ -163,14 +163,17 @@ static mode find_mode(const outcome *list, int n, mass absent, bool guide)
     return best;
 }
 
-static bool set_confidence(rws_frame *f, const char *name, const outcome *list, int n, mass absent, double truth)
+static bool set_confidence(rws_frame *f, const char *name, const outcome *list, int n, mass absent, double truth,
+                           bool possible)
 {
     bool whole = true;
     for (int i = 0; i < n; i++) whole &= list[i].value == floor(list[i].value);
     if (!whole) return true;
     const mode weighted = find_mode(list, n, absent, false), bare = find_mode(list, n, absent, true);
-    return set(f, name, "confidence", weighted.probability) && set(f, name, "correct", weighted.value == truth) &&
-           set(f, name, "confidence_guide", bare.probability) && set(f, name, "correct_guide", bare.value == truth);
+    if (possible &&
+        (!set(f, name, "confidence", weighted.probability) || !set(f, name, "correct", weighted.value == truth)))
+        return false;
+    return set(f, name, "confidence_guide", bare.probability) && set(f, name, "correct_guide", bare.value == truth);
 }
 
 /* Sets the cells of a quantity that n outcomes have, the truth perhaps among them. */
@@ -192,9 +195,10 @@ static bool set_quantity(rws_frame *f, const outcome *list, int n, const rws_ans
     *add_to = (mass){add_to->weight + absent.weight, add_to->guide + absent.guide, add_to->count + absent.count};
     if (equal.count == a->n_particles) return true;
     name_of(&list[0], name);
-    return set(f, name, "rank", rank_of(below.weight, equal.weight, a->ess * a->n_particles, uniform)) &&
-           set(f, name, "rank_guide", rank_of(below.guide, equal.guide, a->n_particles, uniform)) &&
-           set_confidence(f, name, list, n, absent, truth);
+    if (a->ess > 0 && !set(f, name, "rank", rank_of(below.weight, equal.weight, a->ess * a->n_particles, uniform)))
+        return false;
+    return set(f, name, "rank_guide", rank_of(below.guide, equal.guide, a->n_particles, uniform)) &&
+           set_confidence(f, name, list, n, absent, truth, a->ess > 0);
 }
 
 static bool set_all(rws_frame *f, outcomes *o, const rws_answers *a, rws_random *random)
@@ -220,8 +224,8 @@ static bool add_row(rws_frame *f, const rws_sample *truth, const rws_answers *a,
         const outcome share = {.weight = w->weight, .guide = (double)w->count / a->n_particles, .count = w->count};
         add_trace(&o, share, w->choices, w->n_choices, answer->reports, answer->n_reports);
     }
-    if (a->ess > 0) good = good && set_all(f, &o, a, random);
-    else good = good && rws__frame_number(f, "impossible", 1);
+    good = good && set_all(f, &o, a, random);
+    if (!(a->ess > 0)) good = good && rws__frame_number(f, "impossible", 1);
     free(o.list);
     return good;
 }
@@ -282,7 +286,7 @@ static rws_status run_portion(rws_posterior *p, const rws_simulations *how, int 
     const uint64_t  seed = (uint64_t)rws_random_below(&seeds, UINT32_MAX) << 32 | rws_random_below(&seeds, UINT32_MAX);
     rws_simulations own = *how;
     portion         at = {.how = &own, .frame = f, .key = key, .first = first};
-    RWS_TRY(rws__posterior_sample_unless(p, RWS_SIMULATIONS, seed, stops, &at, &truths, err));
+    RWS_TRY(rws__posterior_sample_unless(p, NULL, RWS_SIMULATIONS, seed, stops, &at, &truths, err));
     at.truths = truths;
     const rws_status status = ask_portion(p, &at, n, err);
     rws_samples_free(truths);

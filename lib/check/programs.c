@@ -99,9 +99,11 @@ static rws_status count_unreached(rws_review *r, int dreams, rws_error *err)
 
 rws_status rws__check_dreams(rws_review *r, rws_error *err)
 {
-    rws_error        why;
-    const int        n = r->until > 0 ? CHEAP_DREAMS : DREAMS;
-    const rws_pass   pass = rws__program_pass(r->program, RWS_SLEEP, 1, n, NULL, rws__review_key(r, 2));
+    rws_error      why;
+    const bool     inputs = rws__setup_has_inputs(&r->program->setup); /* of the data that are looked at */
+    const int      dreams = r->until > 0 ? CHEAP_DREAMS : DREAMS, n = inputs && r->n_data < dreams ? r->n_data : 1;
+    const rws_pass pass =
+        rws__program_pass(r->program, RWS_SLEEP, n, dreams / n, inputs ? r->fields : NULL, rws__review_key(r, 2));
     const rws_status status = rws__engine_forward(r->engine, &pass, &why);
     if (status == RWS_STOPPED) return status;
     if (status != RWS_OK)
@@ -110,7 +112,7 @@ rws_status rws__check_dreams(rws_review *r, rws_error *err)
                                "guide reaches was not looked at: %s",
                                why.text);
     if (rws__engine_uses(r->engine, r->uses) != RWS_OK) return rws_no_memory(err, "a review");
-    return count_unreached(r, n, err);
+    return count_unreached(r, n * (dreams / n), err);
 }
 
 /* ---- a latent of all data */

@@ -22,7 +22,7 @@ typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
 
 typedef enum {
     RWS_WAKE,    /* the guide draws, the model scores, data are given */
-    RWS_SLEEP,   /* the model draws, data included; the guide scores; a datum is a particle */
+    RWS_SLEEP,   /* the model draws, data included; the guide scores; every particle dreams a datum */
     RWS_COMPUTE, /* no sites at all */
 } rws_mode;
 
@@ -46,11 +46,12 @@ typedef struct {
     rws_key  key;
     uint64_t iteration;                   /* of training, for programs that change with it */
     uint32_t first_datum, first_particle; /* global indices, for the random numbers */
-    int      n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    int      n_data, n_particles;         /* n_particles per datum; in sleep without fields, n_data is 1 */
     /* How families draw for the guide in a wake pass, for them to read (dist/dist.h); lasts as long as the pass. NULL:
      * plainly. */
     const struct rws_proposal *proposal;
-    const float *const        *fields; /* n_data x dim each, in the order of the declaration */
+    /* n_data x dim each, in the order of the declaration; in sleep the inputs alone are read, and NULL: there are none */
+    const float *const *fields;
     /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead
      * of drawing one. In a wake pass the guide's log-density of the value is log_given, not log_q, and a particle that
      * does not visit all sites that are given for its datum is impossible: log_p is -inf. The list must last as long as

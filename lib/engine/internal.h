@@ -212,7 +212,7 @@ typedef struct {
     uint64_t      call_key; /* nodes with equal keys may share a call */
     uint32_t      in[RWS_OP_INPUTS];
     uint8_t  n_in, state, depends; /* depends: bit per parameter group that its gradient reaches, and bits of jump.c */
-    uint8_t  side;                 /* the program that recorded it, for messages: rws_side */
+    uint8_t  side : 4, seen : 1;   /* the program that recorded it, for messages: rws_side; and see seen.c */
     uint32_t level, wave, call;
     uint32_t needs;      /* its dependence; 0: it has a row for each row of its level */
     uint32_t all;        /* the level of all its rows: `level`, or a projection beside it */
@@ -401,7 +401,9 @@ struct rws_path {
     report         *reports;
     uint32_t        n_reports, report_capacity;
     uint32_t        site, site_visit; /* the site that was visited last; NONE before the first */
-    uint32_t        field[];          /* nodes, by number of the field; 0: not there (yet) */
+    /* Nodes, by number of the field; 0: not there (yet). Behind them those that the guide of a wake pass reads, which
+     * are marked as seen; 0: the same. */
+    uint32_t field[];
 };
 
 struct rws_engine {
@@ -477,7 +479,7 @@ struct rws_engine {
     uint32_t  *site_table, site_table_size; /* by hash of the name: the number of a site plus 1; 0: free */
     uint64_t   bits_seen[RWS_FIELDS / 64];  /* by field: all its numbers in this pass are known to be 0 to 1 */
     uint32_t  *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
-    uint32_t **item_nodes; /* by field and item: the leaf node of item t of all data, or 0; may be NULL */
+    uint32_t **item_nodes; /* by place in path.field and item: the leaf node of item t of all data, or 0; may be NULL */
     uint32_t  *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
 
     struct word_source *words; /* scratch of draws */
@@ -712,8 +714,12 @@ void         rws__series_check_end(rws_path *path, int field);
 uint32_t     rws__series_visits(const rws_path *path, int field);
 const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, int field);
 
-/* record.c: the number of a field that the guide may read */
-int rws__guide_field(rws_path *path, const char *field, const char *function);
+/* seen.c: the number of a field that the program may read; the place in path.field of the node that it reads */
+int      rws__field_to_read(rws_path *path, const char *field, const char *function);
+uint32_t rws__field_place(const rws_path *path, int field);
+
+/* seen.c: stops with a message if the model uses a value that the guide has made of an observed field. */
+void rws__path_expect_unseen(rws_path *path, rws_var v);
 
 /* trace.c: adds an entry at the site that is being visited */
 void rws__trace_add(rws_path *path, const rws_visit *v);
@@ -745,6 +751,18 @@ static inline bool field_seen(const rws_path *path, int field)
 static inline size_t fields_seen_bytes(const rws_engine *e)
 {
     return ((size_t)e->n_fields + 63) / 64 * sizeof(uint64_t);
+}
+
+/* Whether the pass has data: a wake pass, and a sleep pass of a model with inputs. */
+static inline bool pass_has_data(const rws_engine *e)
+{
+    return e->pass.mode != RWS_SLEEP || e->pass.fields;
+}
+
+/* Whether a pass is given the numbers of a field: in a sleep pass those of inputs only. */
+static inline bool field_is_given(const rws_engine *e, int field)
+{
+    return e->pass.mode != RWS_SLEEP || (e->pass.fields && e->fields[field].input);
 }
 
 /* The rws_var of a node, as a program of this path gets it. */

@@ -193,8 +193,11 @@ const rws_op rws__op_join = {.name = "join"};
 uint32_t rws__node_join(rws_engine *e, uint32_t at, const join *of)
 {
     uint8_t depends = 0;
+    bool    seen = false;
+    for (uint32_t s = 0; s < of->n; s++) seen |= e->nodes[of->source[s]].seen;
     for (uint32_t s = 0; s < of->n; s++) depends |= e->nodes[of->source[s]].depends & (e->pass.groups | DRAWN);
     const uint32_t id = rws__node_new(e, &rws__op_join, at, e->nodes[of->source[0]].dim, depends);
+    e->nodes[id].seen = seen;
     e->nodes[id].in[0] = e->n_joins;
     *RWS_PUSH(e, e->joins, e->n_joins, e->join_capacity) = *of;
     return id;
@@ -302,10 +305,7 @@ void rws__merge(rws_engine *e, rws_path **paths, uint32_t n)
     merge *m = RWS_NEW0(&e->arena, merge, 1);
     m->n = n;
     m->parts = RWS_NEW(&e->arena, segment, n);
-    for (uint32_t p = 0; p < n; p++) {
-        end_segment(paths[p], &m->parts[p]);
-        if (paths[p]->operations > paths[0]->operations) paths[0]->operations = paths[p]->operations;
-    }
+    for (uint32_t p = 0; p < n; p++) end_segment(paths[p], &m->parts[p]);
     merged_level(e, paths, m, paths[0]->loop->entry);
     if (rws__path_draws(paths[0]) && !e->pass.enumerate) rws__level_particles(e, m->level);
     uint32_t *at = RWS_NEW(&e->arena, uint32_t, n);

@@ -142,6 +142,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->call = n->tangent = NONE;
     n->site = NO_SITE;
     n->side = RWS_SIDE_NONE;
+    n->seen = false;
     n->value = n->saved = NULL;
     n->param = NULL;
     return n;
@@ -258,6 +259,7 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
     node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
     uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
     unsigned depends = 0;
+    bool     seen = false;
     uint32_t needs = 0;
     if (args.w) h = hash(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
     if (args.b) h = hash(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
@@ -272,6 +274,7 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
         h = hash(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
         if (m->level > n->level) n->level = m->level;
         depends |= m->depends;
+        seen |= m->seen;
         needs |= m->needs;
     }
     n->all = n->rows = n->level;
@@ -280,9 +283,11 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
     n->n_in = (uint8_t)n_in;
     n->depends = (uint8_t)(args.stop ? 0 : op->constant ? depends & DRAWN : depends & (e->pass.groups | DRAWN));
     n->call_key = h;
+    n->seen = seen;
     if (needs) n->needs = rws__dependence_join(e, n, op->local ? at : ROOT);
     const uint32_t id = (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
     if (n->needs && n == &e->nodes[id]) rws__dependence_work(e, n);
+    if (!seen) e->nodes[id].seen = false; /* an equal node was recorded before one of its inputs was drawn: seen.c */
     return id;
 }
 
@@ -301,6 +306,7 @@ rws_var rws__record(rws_path *path, const rws_op *op, rws_op_args args, const rw
         ids[i] = in[i].id;
         if (ids[i] == 0 && i == 0 && op == &rws_op_dense) continue; /* a layer whose parts are all added */
         rws__path_expect(path, in[i], op->name);
+        if (!op->constant) rws__path_expect_unseen(path, in[i]);
     }
     const uint32_t next = path->e->n_nodes,
                    id = rws__node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
@@ -339,9 +345,19 @@ rws_var rws__var_stop(rws_path *path, rws_var v)
     return path->e->nodes[v.id].depends & path->e->pass.groups ? rws_detach(path, v) : v;
 }
 
+/* Whether the guide has drawn a value by an operation on what the model must not use: such an operation is not made one with
+ * the model's. */
+static bool is_hidden(const rws_path *path, const node *n)
+{
+    bool seen = false;
+    for (int i = 0; i < n->n_in; i++) seen |= path->e->nodes[n->in[i]].seen;
+    return seen && !n->seen && path->side == RWS_SIDE_MODEL && !n->op->binary;
+}
+
 const rws_op *rws__var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)
 {
     const node *n = &path->e->nodes[v.id];
+    if (in && is_hidden(path, n)) return NULL;
     for (int i = 0; i < n->n_in && in; i++) in[i] = path_var(path, n->in[i]);
     if (args) *args = n->args;
     return n->op;
@@ -427,37 +443,6 @@ rws_var rws_parameter(rws_path *path, const rws_param *p)
     if (rws__replayed(path, &v)) return v;
     if (!p || !p->value) rws__path_mistake(path, "rws_parameter was given no parameter.");
     return rws__returns(path, root_leaf(path, (rws_op_args){.w = p}, (int)rws__param_size(p), NULL));
-}
-
-int rws__guide_field(rws_path *path, const char *field, const char *function)
-{
-    const rws_engine *e = path->e;
-    if (!field) rws__path_mistake(path, "%s was given no name of a field (NULL).", function);
-    if (path->side == RWS_SIDE_MODEL)
-        rws__path_fail(path, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
-    for (int i = 0; i < e->n_fields; i++) {
-        if (strcmp(e->fields[i].name, field) != 0) continue;
-        if (e->fields[i].label)
-            rws__path_fail(path, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.",
-                           field);
-        return i;
-    }
-    rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
-}
-
-rws_var rws_observed(rws_path *path, const char *field)
-{
-    rws_var v;
-    if (rws__replayed(path, &v)) return v;
-    const int i = rws__guide_field(path, field, "rws_observed");
-    if (path->e->fields[i].most && path->side != RWS_SIDE_NONE)
-        rws__path_fail(path, RWS_BAD_INPUT,
-                       "The guide reads \"%s\" as a whole, but it is a series; rws_length and rws_item read it.",
-                       field);
-    if (path->field[i] == 0)
-        rws__path_fail(path, RWS_BAD_INPUT,
-                       "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
-    return rws__returns(path, path_var(path, path->field[i]));
 }
 
 void *rws_alloc(rws_path *path, size_t bytes)

@@ -48,7 +48,7 @@ static void path_overflow(void *arg)
 static void path_make(rws_engine *e)
 {
     if (e->n_made == e->path_capacity) e->paths = rws__grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
-    rws_path *path = calloc(1, sizeof *path + (size_t)e->n_fields * sizeof *path->field);
+    rws_path *path = calloc(1, sizeof *path + 2 * (size_t)e->n_fields * sizeof *path->field);
     if (!path) rws__engine_no_memory(e);
     path->e = e;
     path->fiber = rws__fiber_new(e->limits.stack_bytes);
@@ -115,7 +115,7 @@ rws_path *rws__path_new(rws_engine *e)
     path->site = NONE;
     path->site_visit = 0;
     path->overflowed = path->abandoned = false;
-    memset(path->field, 0, (size_t)e->n_fields * sizeof *path->field);
+    memset(path->field, 0, 2 * (size_t)e->n_fields * sizeof *path->field);
     memset(path->note, 0, sizeof path->note);
     return path;
 }
@@ -261,7 +261,7 @@ void rws__path_copy(rws_path *to, const rws_path *from)
     to->n_sites = from->n_sites;
     to->site = from->site;
     to->site_visit = from->site_visit;
-    memcpy(to->field, from->field, (size_t)e->n_fields * sizeof *to->field);
+    memcpy(to->field, from->field, 2 * (size_t)e->n_fields * sizeof *to->field);
     memcpy(to->note, from->note, sizeof to->note);
     if (from->memory) memcpy(rws__path_memory(to), from->memory, e->automatic->bytes);
     to->reports = copy_items(e, to->reports, &to->report_capacity, from->reports, from->n_reports, sizeof *to->reports);
@@ -342,6 +342,7 @@ int rws_branch(rws_path *path, rws_var v)
     rws_var     answer;
     if (rws__replayed(path, &answer)) return (int)answer.id;
     rws__path_expect(path, v, "rws_branch");
+    rws__path_expect_unseen(path, v);
     if (path->depth > 1) rws__path_mistake(path, "a program may branch only in its own code, not inside a layer.");
     if (e->nodes[v.id].dim != 1)
         rws__path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
@@ -374,6 +375,7 @@ const float *rws_look(rws_path *path, rws_var v)
     rws_var     answer;
     if (rws__replayed(path, &answer)) return e->nodes[answer.id].value;
     rws__path_expect(path, v, "rws_look");
+    rws__path_expect_unseen(path, v);
     if (path->depth > 1)
         rws__path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
     rws__path_jumps(path, v, JUMP_LOOK);
@@ -397,9 +399,15 @@ const float *rws_look(rws_path *path, rws_var v)
 
 static void give_fields(rws_engine *e, rws_path *path, uint32_t base, size_t first_datum)
 {
-    for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++)
-        path->field[f] = rws__node_leaf(e, base, e->fields[f].dim,
-                                        (float *)e->pass.fields[f] + first_datum * (size_t)e->fields[f].dim);
+    for (int f = 0; f < e->n_fields; f++) {
+        const rws_field *field = &e->fields[f];
+        if (!field_is_given(e, f)) continue;
+        float *value = (float *)e->pass.fields[f] + first_datum * (size_t)field->dim;
+        path->field[f] = rws__node_leaf(e, base, field->dim, value);
+        if (e->pass.mode != RWS_WAKE || field->label || field->input) continue;
+        path->field[e->n_fields + f] = rws__node_leaf(e, base, field->dim, value);
+        e->nodes[path->field[e->n_fields + f]].seen = true;
+    }
 }
 
 static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step)
@@ -409,13 +417,13 @@ static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step
     return v;
 }
 
-/* One path for all particles, with a row per datum that stands for its K particles; in sleep one row stands for all. */
+/* One path for all particles, with a row per datum that stands for its K particles; without data one row stands for all. */
 static void begin_together(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
     const uint32_t  K = (uint32_t)p->n_particles;
     uint32_t        base = ROOT;
-    if (p->mode != RWS_SLEEP) {
+    if (pass_has_data(e)) {
         base = rws__level_new(e, ROOT, (uint32_t)p->n_data);
         e->levels[base].up = filled(e, (uint32_t)p->n_data, 0, 0);
     }
@@ -466,12 +474,13 @@ static void check_trace(rws_path *path)
     rws_engine *e = path->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (e->fields[f].label || e->status != RWS_OK) continue;
+        if (e->fields[f].label || e->fields[f].input || e->status != RWS_OK) continue;
         else if (e->fields[f].most) rws__series_check_end(path, f);
         else if (!field_seen(path, f)) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT,
                                  "The model never visits a site \"%s\", which the data have. It must observe every "
-                                 "field; numbers that it does not observe are labels (rws_setup_label).",
+                                 "field; numbers that it does not observe are inputs, which programs may read "
+                                 "(rws_setup_input), or labels (rws_setup_label).",
                                  e->fields[f].name);
             return;
         }
@@ -542,8 +551,8 @@ static _Noreturn void refuse_number(rws_engine *e, const rws_field *f, size_t i,
 /* Data must be finite: the sum of x * 0 is zero exactly if every x is finite. */
 static void check_data(rws_engine *e)
 {
-    for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++) {
-        if (e->fields[f].label) continue;
+    for (int f = 0; f < e->n_fields; f++) {
+        if (e->fields[f].label || !field_is_given(e, f)) continue;
         if (e->fields[f].most) rws__series_check_data(e, f);
         const size_t dim = (size_t)e->fields[f].dim, n = (size_t)e->pass.n_data * dim;
         const float *x = e->pass.fields[f];

@@ -106,7 +106,7 @@ static void add_up(rws_engine *e)
 
 uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
 {
-    if (e->pass.mode == RWS_SLEEP) return 0;
+    if (!pass_has_data(e)) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
     rws__level_particles(e, at);
     const level *l = &e->levels[at];
@@ -117,13 +117,13 @@ uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uin
  * order already (a program without branches keeps its data in order). */
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
-    const bool     sleep = e->pass.mode == RWS_SLEEP, alone = e->n_ends == 1 && !e->pass.scalar;
+    const bool     data = pass_has_data(e), alone = e->n_ends == 1 && !e->pass.scalar;
     const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n, only = e->ends[0].level;
     uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), at = 0;
     bool           in_order = true;
     s->start = start;
     e->place = NULL;
-    s->datum = alone ? rws__level_map(e, only, sleep ? ROOT : DATA) : NULL;
+    s->datum = alone ? rws__level_map(e, only, data ? DATA : ROOT) : NULL;
     if (s->datum) { /* rows of a level are in the order of their parents */
         for (uint32_t row = 0; row < n; row++) start[s->datum[row] + 1] = row + 1;
         return;
@@ -131,7 +131,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     uint32_t *datum = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
-        const uint32_t *to_base = sleep || e->pass.scalar ? NULL : rws__level_map(e, last, DATA);
+        const uint32_t *to_base = !data || e->pass.scalar ? NULL : rws__level_map(e, last, DATA);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
             datum[at] = rws__row_datum(e, last, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];

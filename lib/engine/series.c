@@ -58,7 +58,9 @@ static uint32_t item_leaf(rws_path *path, int field, uint32_t t, uint32_t row)
         const float *own = data->value + i * dim, *from = t < (uint32_t)own[0] ? own : data->value + row * dim;
         memcpy(value + i * item, from + 1 + t * item, item * sizeof *value);
     }
-    return rws__node_leaf(e, at, (int)item, value);
+    const uint32_t id = rws__node_leaf(e, at, (int)item, value);
+    e->nodes[id].seen = e->nodes[path->field[rws__field_place(path, field)]].seen;
+    return id;
 }
 
 /* Stops with a message unless the datum of row i has an item t. */
@@ -67,8 +69,8 @@ static void expect_item(rws_path *path, int field, const uint32_t *map, uint32_t
     if (t >= (uint32_t)length_at(path, field, map, i))
         rws__path_fail(path, RWS_BAD_INPUT,
                        "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
-                       path->side == RWS_SIDE_MODEL ? "model" : "guide", t, path->e->fields[field].name,
-                       datum_at(path, field, map, i), length_at(path, field, map, i));
+                       rws__side_name(path->side), t, path->e->fields[field].name, datum_at(path, field, map, i),
+                       length_at(path, field, map, i));
 }
 
 /* The item that is visited, where row i has visited more[i] items more than the row with fewest visits. */
@@ -96,9 +98,10 @@ static rws_var item(rws_path *path, int field, uint32_t t)
     for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++) expect_item(path, field, map, i, t);
     const uint32_t row = map ? map[0] : 0;
     if (e->pass.scalar) return path_var(path, item_leaf(path, field, t, row)); /* every path has data of its own */
-    if (!e->item_nodes) e->item_nodes = RWS_NEW0(&e->arena, uint32_t *, e->n_fields);
-    if (!e->item_nodes[field]) e->item_nodes[field] = RWS_NEW0(&e->arena, uint32_t, f.most);
-    uint32_t *id = &e->item_nodes[field][t];
+    const uint32_t place = rws__field_place(path, field);
+    if (!e->item_nodes) e->item_nodes = RWS_NEW0(&e->arena, uint32_t *, 2 * e->n_fields);
+    if (!e->item_nodes[place]) e->item_nodes[place] = RWS_NEW0(&e->arena, uint32_t, f.most);
+    uint32_t *id = &e->item_nodes[place][t];
     if (!*id) *id = item_leaf(path, field, t, row);
     return path_var(path, *id);
 }
@@ -195,11 +198,11 @@ const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, in
     return row;
 }
 
-/* ---- for guides */
+/* ---- for programs that read them */
 
 static int series_of(rws_path *path, const char *name, const char *function)
 {
-    const int field = rws__guide_field(path, name, function);
+    const int field = rws__field_to_read(path, name, function);
     if (!path->e->fields[field].most)
         rws__path_fail(path, RWS_BAD_INPUT, "%s reads \"%s\", which is not a series; rws_observed reads it.", function,
                        name);
@@ -234,8 +237,8 @@ rws_var rws_length(rws_path *path, const char *name)
     rws_var v;
     if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_length");
-    if (path->e->pass.mode == RWS_SLEEP) return rws__returns(path, dream_length(path, field));
-    const rws_var row = path_var(path, path->field[field]);
+    if (!field_is_given(path->e, field)) return rws__returns(path, dream_length(path, field));
+    const rws_var row = path_var(path, path->field[rws__field_place(path, field)]);
     return rws__returns(path, rws__record(path, &rws_op_slice, (rws_op_args){.k = 0}, &row, 1, 1));
 }
 
@@ -246,7 +249,7 @@ rws_var rws_item(rws_path *path, const char *name, int t)
     if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_item");
     if (t < 0) rws__path_mistake(path, "rws_item was asked for item %d of \"%s\".", t, name);
-    if (path->e->pass.mode != RWS_SLEEP) return rws__returns(path, item(path, field, (uint32_t)t));
+    if (field_is_given(path->e, field)) return rws__returns(path, item(path, field, (uint32_t)t));
     const uint32_t visits = rws__series_visits(path, field);
     const uint32_t made = path->history && e->field_sites[field] != NONE
                               ? rws__history_item(path, e->field_sites[field], (uint32_t)t)

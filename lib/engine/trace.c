@@ -231,6 +231,12 @@ static bool find(rws_path *path, rws_visit *visit)
                        "Site \"%s\" has the name of a label of the data; give the label another name "
                        "(rws_setup_label_site says which site it belongs to).",
                        name);
+    if (field >= 0 && e->fields[field].input)
+        rws__path_fail(
+            path, RWS_BAD_INPUT,
+            "The %s visits site \"%s\", which is an input: programs read it with %s, and nobody observes it. "
+            "A field that the model observes is declared with rws_setup_field.",
+            rws__side_name(path->side), name, e->fields[field].most ? "rws_item" : "rws_observed");
     if (field >= 0 && e->fields[field].most) {
         if (path->side == RWS_SIDE_GUIDE)
             rws__path_fail(path, RWS_BAD_INPUT,
@@ -359,6 +365,7 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
     rws_term   kind = v->pathwise && !v->by_jump ? RWS_TERM_R : RWS_TERM_Q;
     if (v->what == RWS_VISIT_GUIDE && path->e->pass.pathwise) note_draw(path, v);
+    if (v->what != RWS_VISIT_FOUND) path->e->nodes[v->value.id].seen = false;
     if (v->what != RWS_VISIT_FOUND) put(path, v);
     if (v->what == RWS_VISIT_GIVEN && !rws__site_is_field(path)) path->trace[path->n_trace - 1].given = true;
     if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;
@@ -374,6 +381,7 @@ void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_pr
     if (path->side != RWS_SIDE_MODEL) rws__path_mistake(path, "rws_factor was called outside of the model.");
     if (rws__dim_for(path, log_weight, "rws_factor") != 1)
         rws__path_mistake(path, "rws_factor takes one log-weight, not %d.", rws_dim(path, log_weight));
+    rws__path_expect_unseen(path, log_weight);
     path->site = site_number(path, name);
     path->site_visit = 0;
     if (path->e->pass.mode == RWS_WAKE) rws__site_term(path, RWS_TERM_P, log_weight);

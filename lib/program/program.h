@@ -55,6 +55,11 @@ rws_pass rws__program_pass(const rws_program *p, rws_mode mode, int n_data, int 
 /* Particles first … end - 1 of one datum, with their reports: for questions. */
 rws_pass rws__program_question(const rws_program *p, const float *const *fields, uint64_t seed, int first, int end);
 
+/* Inputs of dreams first … first + n - 1: those of one of the n_data data each, drawn by the number of the dream; NULL for
+ * other fields. NULL without memory. */
+const float *const *rws__program_draw_inputs(const rws_program *p, const float *const *data, int n_data, rws_key key,
+                                             uint32_t first, int n, rws_arena *memory);
+
 /* Particles of a pass: as many as the model says (rws_defaults.at_once), or `most`. */
 int rws__program_at_once(const rws_program *p, int most);
 

@@ -22,17 +22,18 @@ class Questions:
 
     _inner: Union[_rws.Posterior, _rws.Trainer]
 
-    def _fields(self, given: Mapping[str, Any]) -> list[Optional[np.ndarray]]:
+    def _fields(self, given: Mapping[str, Any], inputs: bool = False) -> list[Optional[np.ndarray]]:
+        """Numbers by field. inputs: the others may be missing."""
         fields = self._inner.fields
         known = {f[0] for f in fields}
         for name in given:
             if name not in known:
                 raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in fields)}.")
         out: list[Optional[np.ndarray]] = []
-        for name, dim, label, item, most in fields:
+        for name, dim, label, item, most, is_input in fields:
             x = given.get(name)
             if x is None:
-                if not label:
+                if is_input if inputs else not label:
                     raise Error(f"The field {name!r} is missing.")
                 out.append(None)
             elif most:
@@ -182,8 +183,12 @@ class Asker(Questions):
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))
 
-    def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
-        return [Sample(s, self._inner.fields) for s in self._inner.sample(index(n), _seed(seed))]
+    def sample(self, n: int = 1, seed: int = 1, test: Optional[int] = None, **inputs: Any) -> list[Sample]:
+        if inputs and test is not None:
+            raise TypeError("Samples have the inputs that are given or those of a test datum, not both.")
+        given = inputs or test is not None
+        at = (self._fields(inputs, True) if inputs else None, None, None, index(test or 0), 1, 1, False, []) if given else None
+        return [Sample(s, self._inner.fields) for s in self._inner.sample(index(n), _seed(seed), at)]
 
 
 def _seed(seed: int) -> int:
@@ -411,10 +416,10 @@ class Answers(list[Answer]):
 class Sample:
     """A sample of the model: the `fields` of the datum that it made, its `reports` and its `choices`."""
 
-    def __init__(self, inner: tuple[Any, Any, Any], declared: Sequence[tuple[str, int, bool, int, int]]) -> None:
+    def __init__(self, inner: tuple[Any, Any, Any], declared: Sequence[tuple[str, int, bool, int, int, bool]]) -> None:
         fields, reports, choices = inner
         self.fields = {}
-        for (name, x), (_, _, _, item, most) in zip(fields, declared):
+        for (name, x), (_, _, _, item, most, _) in zip(fields, declared):
             if x is None:
                 continue
             x = x.reshape(-1)

@@ -96,6 +96,16 @@ class Setup(_Declarations):
         """Declares a field of a datum, `dim` numbers; by default as many as the data have."""
         self._declare(name, dim, 0, False)
 
+    def input(self, name: str, dim: Optional[int] = None) -> None:
+        """Declares an input: numbers of a datum that both programs may read (`Path.observed`) and nobody observes, such as covariates.
+        A model that reads one is conditional on it."""
+        self._declare(name, dim, 0, False)
+        self.is_input(name)
+
+    def is_input(self, name: str) -> None:
+        """Says that a field or a series, which setup declares in any way or the data have, is an input."""
+        self._model._inputs.append(name)
+
     def label(self, name: str, dim: Optional[int] = None) -> None:
         """Declares numbers of a datum that programs do not see and metrics compare with."""
         self._declare(name, dim, 0, True)
@@ -323,6 +333,7 @@ class Model:
     _pending: list[Declared]
     _made: list[str]
     _label_sites: list[tuple[str, str]]
+    _inputs: list[str]
     _label_series: dict[str, tuple[np.ndarray, np.ndarray]]
     _n_tables: int
     _told: dict[str, tuple[int, int]]
@@ -346,7 +357,7 @@ class Model:
         c._labels, c._series = set(), {}
         c._pending = []  # columns of arrays, which the library gets when setup is over
         c._made = []  # fields that the method data makes
-        c._label_sites, c._label_series, c._n_tables = [], {}, 0
+        c._label_sites, c._inputs, c._label_series, c._n_tables = [], [], {}, 0
         c._arrays = copy.copy(self._arrays)
         return c
 
@@ -375,6 +386,8 @@ class Model:
             raise Error(f"The field {self._made[0]!r} is declared, but is not among the data.")
         for label, site in self._label_sites:
             inner.label_site(label, site)
+        for name in self._inputs:
+            inner._is_input(name)
 
     def _setup_arrays(self, s: Setup, arrays: Union[Arrays, Described]) -> None:
         arrays.named("x")

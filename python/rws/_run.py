@@ -263,7 +263,7 @@ class Trainer(Questions):
 
         def giver(iteration: int, datum: int, arrays: list[np.ndarray]) -> list[tuple[str, int, np.ndarray]]:
             fields = {}
-            for (name, _, _, item, most), x in zip(declared, arrays):
+            for (name, _, _, item, most, _), x in zip(declared, arrays):
                 x = x.reshape(-1)
                 n = int(np.nan_to_num(x[0])) if most else 0
                 fields[name] = x[1:1 + n * item].reshape(n, item) if most else x
@@ -550,9 +550,10 @@ class Run:
         a site of several are a tuple or an array."""
         return self._posterior().score(choices, *question, test=test, **fields)
 
-    def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
-        """Samples of the model, a list of `Sample`."""
-        return self._posterior().sample(n, seed)
+    def sample(self, n: int = 1, seed: int = 1, test: Optional[int] = None, **inputs: Any) -> list[Sample]:
+        """Samples of the model, a list of `Sample`. A model with inputs (`Setup.input`) is sampled at those that are given by name, or
+        at those of test datum number `test`; by default each sample has the inputs of a test datum that is drawn at random."""
+        return self._posterior().sample(n, seed, test, **inputs)
 
     def evaluate(self) -> Measures:
         """The metrics at the present parameters, for a run that was just trained; else the last that were measured."""

@@ -291,6 +291,7 @@ class Setup:
     def path(self, name: str) -> str:
         """A setting that is the path of a file; it becomes absolute."""
     def _field(self, name: str, dim: int, most: int, label: bool) -> None: ...
+    def _is_input(self, name: str) -> None: ...
     def _numbers(self, name: str, train: np.ndarray, rows: int, columns: int, test: np.ndarray, n_test: int, order: int,
                  test_share: float, test_last: bool) -> Table: ...
     def _file(self, setting: str, test: Optional[str], test_share: float, test_last: bool, order: int, header: int,
@@ -507,7 +508,7 @@ class Trainer:
     def config(self) -> dict[str, Any]:
         """The configuration, with all defaults."""
     @property
-    def fields(self) -> list[tuple[str, int, bool, int, int]]:
+    def fields(self) -> list[tuple[str, int, bool, int, int, bool]]:
         """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
     @property
     def warnings(self) -> str:
@@ -542,7 +543,7 @@ class Posterior:
         """Tests by simulation; ranks, quantities, impossible data."""
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
-    def sample(self, n: int, seed: int) -> list[tuple[Any, Any, Any]]:
+    def sample(self, n: int, seed: int, inputs: Optional[tuple[Any, ...]]) -> list[tuple[Any, Any, Any]]:
         """Samples of the model."""
     def close(self) -> None:
         """Gives back memory and threads."""
@@ -553,7 +554,7 @@ class Posterior:
     def config(self) -> dict[str, Any]:
         """The configuration, with all defaults."""
     @property
-    def fields(self) -> list[tuple[str, int, bool, int, int]]:
+    def fields(self) -> list[tuple[str, int, bool, int, int, bool]]:
         """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
 
 class Program:

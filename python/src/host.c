@@ -131,12 +131,13 @@ typedef enum {
 } program_kind;
 
 struct py_path {
-    rws_path   *path;
-    py_state   *state;
-    uint64_t    serial;
-    bool        failed; /* no library call is possible any more */
-    jump_point *jump;   /* leads out of the library call that is being executed, the innermost; NULL: none is */
-    PyObject   *object; /* what the program gets as its first argument */
+    rws_path    *path;
+    py_state    *state;
+    uint64_t     serial;
+    bool         failed;  /* no library call is possible any more */
+    jump_point  *jump;    /* leads out of the library call that is being executed, the innermost; NULL: none is */
+    PyObject    *object;  /* what the program gets as its first argument */
+    program_kind program; /* that the path is in */
 #if CAN_SWAP
     fields           fields;
     _PyErr_StackItem exceptions;
@@ -151,7 +152,6 @@ struct py_path {
     request        kept; /* a copy of the request that waits, with its numbers in `memory` */
     PyObject      *held; /* objects that the waiting request points into */
     result         answer;
-    program_kind   program;  /* that the path's stack is in */
     const py_loop *loop;     /* the loop that it executes a step of; NULL: none */
     void          *carry;    /* of this step */
     rws_var        given[2]; /* arguments of `relaxed` */
@@ -179,6 +179,22 @@ py_path *rwspy_running(const char *what)
     if (current) return current;
     PyErr_Format(PyExc_RuntimeError, "%s can be used only inside of a program (guide or model).", what);
     return NULL;
+}
+
+/* The program that the path is in; in a step of a loop, the one whose loop it is. */
+static program_kind program_of(const py_path *h)
+{
+    return h->program == PROGRAM_STEP ? (program_kind)h->loop->kind : h->program;
+}
+
+bool rwspy_in_model(const py_path *h)
+{
+    return program_of(h) == PROGRAM_MODEL;
+}
+
+bool rwspy_in_guide(const py_path *h)
+{
+    return program_of(h) == PROGRAM_GUIDE;
 }
 
 uint64_t rwspy_serial(const py_path *h)
@@ -327,7 +343,7 @@ static void run_loop(rws_path *path, const request *c, result *r)
     rws_var       *carry = rws_alloc(path, (size_t)c->n * sizeof *carry);
     *l = *(const py_loop *)c->context;
     l->state = h->state;
-    l->kind = h->loop ? h->loop->kind : (int)h->program;
+    l->kind = (int)program_of(h);
     l->serial = h->serial;
     l->outer = h->loop;
     memcpy(carry, c->parts, (size_t)c->n * sizeof *carry);
@@ -468,7 +484,7 @@ static void program_failed(py_path *h, program_kind kind)
         rwspy_keep_exception(h->state->program, NULL, message, sizeof message);
         return;
     }
-    rwspy_keep_exception(h->state->program, names[kind == PROGRAM_STEP ? (program_kind)h->loop->kind : kind], message,
+    rwspy_keep_exception(h->state->program, names[kind == PROGRAM_STEP ? program_of(h) : kind], message,
                          sizeof message);
     rws_path_refuse(h->path, RWS_BAD_INPUT, message);
 }

@@ -185,9 +185,18 @@ static PyObject *posterior_sample(PyObject *self, PyObject *args)
     int                n;
     rws_error          err = {{0}};
     rws_samples       *samples = NULL;
-    if (!PyArg_ParseTuple(args, "iK", &n, &seed) || !posterior_begin(o)) return NULL;
-    const rws_status status = rws_posterior_sample(o->p, n, seed, &samples, &err);
-    posterior_end(o);
+    PyObject          *inputs;
+    py_question        a;
+    if (!PyArg_ParseTuple(args, "iKO", &n, &seed, &inputs) || (inputs != Py_None && !rwspy_question_read(inputs, &a)))
+        return NULL;
+    const bool begun = posterior_begin(o);
+    rws_status status = RWS_OK;
+    if (begun)
+        status = inputs == Py_None ? rws_posterior_sample(o->p, n, seed, &samples, &err)
+                                   : rws_posterior_sample_at(o->p, &a.q, n, seed, &samples, &err);
+    if (begun) posterior_end(o);
+    if (inputs != Py_None) rwspy_question_release(&a);
+    if (!begun) return NULL;
     if (status != RWS_OK) return rwspy_raise(o->program, status, &err);
     PyObject *list = PyList_New(samples->n);
     for (int i = 0; list && i < samples->n; i++) {
@@ -221,7 +230,8 @@ static PyMethodDef posterior_methods[] = {
      "calibrate(simulations, particles, seed, threads, told)\n\nTests by simulation; ranks, quantities, impossible "
      "data."},
     {"score", posterior_score, METH_VARARGS, "score(question, choices)\n\nlog p and log q of choices."},
-    {"sample", posterior_sample, METH_VARARGS, "sample(n, seed)\n\nSamples of the model."},
+    {"sample", posterior_sample, METH_VARARGS,
+     "sample(n, seed, inputs)\n\nSamples of the model; inputs: a question, or None."},
     {"close", posterior_close, METH_NOARGS, "close()\n\nGives back memory and threads."},
     {0},
 };

@@ -130,6 +130,8 @@ py_path *rwspy_running(const char *what);
 
 /* The number of the execution, which no other execution has; the state of its model. */
 uint64_t  rwspy_serial(const py_path *h);
+bool      rwspy_in_model(const py_path *h); /* the model is running on the path; the guide is */
+bool      rwspy_in_guide(const py_path *h);
 PyObject *rwspy_path_object(const py_path *h); /* what the program calls p; borrowed */
 py_state *rwspy_state(const py_path *h);
 

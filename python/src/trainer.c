@@ -532,8 +532,8 @@ static PyObject *trainer_get(PyObject *self, void *what)
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
     case 'l': return Py_BuildValue("z", rws_trainer_unlearned(o->t));
-    case 'g': return Py_BuildValue("z", rws_trainer_unguided(o->t));
     case 'd': return rws_trainer_doubt(o->t) ? rwspy_spelled(rws_trainer_doubt(o->t)) : Py_NewRef(Py_None);
+    case 'g': return Py_BuildValue("z", rws_trainer_unguided(o->t));
     case 'p': return Py_BuildValue("z", rws_trainer_impossible(o->t));
     case 'r': return rwspy_text(rws_trainer_warnings(o->t));
     case 'c': return rwspy_config_object(rws_trainer_config(o->t));
