@@ -458,11 +458,11 @@ static void regression_is_least_squares(void **state)
     }
 }
 
-/* ---- names that are misspelt */
+/* ---- a single number as the parameter of a vector, and names that are misspelt */
 
 enum { NUMBERS = 4 };
 
-typedef enum { RIGHT, CAPITAL = 2, MISSPELT } wide_kind;
+typedef enum { SPREAD, LISTED, CAPITAL, MISSPELT } wide_kind;
 
 static rws_status wide_setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
@@ -492,9 +492,9 @@ static void wide_model(rws_path *path, const void *state)
 {
     const wide_kind k = *(const wide_kind *)state;
     const rws_var   m = rws_normal(path, "m", rws_constant(path, 0), rws_constant(path, 1));
-    const rws_var   zeros = rws_zeros(path, NUMBERS);
+    const rws_var   zeros = k == LISTED ? rws_zeros(path, NUMBERS) : rws_constant(path, 0);
     rws_normal(path, k == CAPITAL ? "Y" : "y", rws_add(path, m, zeros), rws_constant(path, 2));
-    rws_bernoulli(path, "bits", rws_add(path, m, zeros));
+    rws_bernoulli(path, "bits", rws_add(path, m, rws_zeros(path, NUMBERS)));
 }
 
 static const rws_model wide = {
@@ -508,6 +508,26 @@ static const rws_model wide = {
     .guide = wide_guide,
     .model = wide_model,
 };
+
+static double wide_evidence(const char *kind, const char *method)
+{
+    rws_config   c = {.method = method, .n_set = 1, .set = {kind}};
+    rws_trainer *t = trainer_for(&c, &wide);
+    const double found = metric(t, "log_evidence");
+    steps(t, 2);
+    rws_trainer_free(t);
+    return found;
+}
+
+static void one_number_is_spread(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"ws", "ww", "vimco"};
+    for (int i = 0; i < 3; i++) {
+        const double spread = wide_evidence("kind=0", methods[i]), listed = wide_evidence("kind=1", methods[i]);
+        assert_true(isfinite(spread) && fabs(spread - listed) < 1e-5);
+    }
+}
 
 static void names_are_suggested(void **state)
 {
@@ -647,6 +667,7 @@ int main(void)
         cmocka_unit_test(samples_have_inputs),
         cmocka_unit_test(answers_are_conditional),
         cmocka_unit_test(regression_is_least_squares),
+        cmocka_unit_test(one_number_is_spread),
         cmocka_unit_test(names_are_suggested),
         cmocka_unit_test(the_model_does_not_know_the_data),
     };
