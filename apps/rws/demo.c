@@ -326,4 +326,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_demo = {"demo", "a short tour: train, compare, draw", run};
+const rws_command rws_command_demo = {"demo", "a short tour: train, compare, draw", run, &argp};

@@ -45,11 +45,11 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "trees|images|hinton",
-    .doc = "Draws what a JSON object on the standard input describes. trees: {\"trees\": [{\"text\": \"(S …)\", "
-           "\"caption\": \"0.57\"}, …]}. "
+    .doc = "Draws what a JSON object on the standard input describes. trees: {\"trees\": [{\"text\": \"(S ...)\", "
+           "\"caption\": \"0.57\"}, ...]}. "
            "images: {\"rows\": R, \"columns\": C, \"high\": H, \"wide\": W, \"values\": [R C H W numbers from 0, "
            "black, to 1; null: no "
-           "pixel]}. hinton: {\"strips\": [name, …], \"columns\": [name, …], \"values\": [columns strips N "
+           "pixel]}. hinton: {\"strips\": [name, ...], \"columns\": [name, ...], \"values\": [columns strips N "
            "probabilities]}. Each may have "
            "a \"title\".",
 };
@@ -184,4 +184,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
                     rws__quote_short(o.kind).text);
 }
 
-const rws_command rws_command_draw = {"draw", "draw trees, images or Hinton diagrams that JSON describes", run};
+const rws_command rws_command_draw = {"draw", "draw trees, images or Hinton diagrams that JSON describes", run, &argp};

@@ -168,5 +168,5 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_eval = {"eval", "measure a run with more particles or other test data", run,
+const rws_command rws_command_eval = {"eval", "measure a run with more particles or other test data", run, &argp,
                                       .ranks = true};

@@ -278,4 +278,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_export = {"export", "write the metrics of runs as CSV or JSON", run};
+const rws_command rws_command_export = {"export", "write the metrics of runs as CSV or JSON", run, &argp};

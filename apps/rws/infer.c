@@ -386,4 +386,5 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_infer = {"infer", "infer the random choices behind a datum: a sentence, an image", run};
+const rws_command rws_command_infer = {"infer", "infer the random choices behind a datum: a sentence, an image", run,
+                                       &argp};

@@ -230,4 +230,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return RWS_OK;
 }
 
-const rws_command rws_command_list = {"list", "show models, methods, distributions and settings", run};
+const rws_command rws_command_list = {"list", "show models, methods, distributions and settings", run, &argp};

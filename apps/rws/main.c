@@ -19,7 +19,7 @@
 #define COMMANDS(COMMAND)                                                                            \
     COMMAND(train) COMMAND(eval) COMMAND(infer) COMMAND(sample) COMMAND(sweep) COMMAND(runs)         \
     COMMAND(export) COMMAND(plot) COMMAND(serve) COMMAND(draw) COMMAND(reproduce) COMMAND(bench)     \
-    COMMAND(data) COMMAND(list) COMMAND(demo)
+    COMMAND(data) COMMAND(list) COMMAND(demo) COMMAND(help)
 #define DECLARE(name) extern const rws_command rws_command_##name;
 #define POINTER(name) &rws_command_##name,
 /* clang-format on */
@@ -61,9 +61,11 @@ static char *help_filter(int key, const char *text, void *input)
     return rws__arguments_below(key, text, list_commands);
 }
 
-static const rws_command *find(const char *name)
+const rws_command *rws__command_find(const rws_command *of, const char *name)
 {
-    for (int i = 0; rws_commands[i]; i++)
+    for (const rws_command *c = of ? of->parts : NULL; c && c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    for (int i = 0; !of && rws_commands[i]; i++)
         if (strcmp(rws_commands[i]->name, name) == 0) return rws_commands[i];
     return NULL;
 }
@@ -76,12 +78,12 @@ static const struct argp argp = {
     .help_filter = help_filter,
 };
 
-static rws_status dispatch(int argc, char **argv, rws_error *err)
+rws_status rws__command_dispatch(int argc, char **argv, rws_error *err)
 {
     top_options      o = {0};
     const rws_status status = rws__arguments_parse(&argp, "rws", argc, argv, ARGP_IN_ORDER, &o, err);
     if (status != RWS_OK) return status;
-    const rws_command *command = find(argv[o.at]);
+    const rws_command *command = rws__command_find(NULL, argv[o.at]);
     if (!command)
         return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.",
                         rws__quote_short(argv[o.at]).text);
@@ -136,7 +138,7 @@ __attribute__((visibility("default"))) int main(int argc, char **argv)
     signal(SIGCHLD, SIG_DFL);
     rws__crash_explain();
     rws__json_prepare();
-    rws_status status = dispatch(argc, argv, &err);
+    rws_status status = rws__command_dispatch(argc, argv, &err);
     if (status == RWS_OK) status = rws__arguments_flush(&err);
     if (status != RWS_OK) tell(err.text);
     if (rws_rank_lost() >= 0) { /* MPI cannot be ended in order without that rank */

@@ -88,7 +88,7 @@ static const struct {
 enum { N_OTHERS = sizeof others / sizeof *others };
 
 static const struct argp_option options[] = {
-    {"method", KEY_METHOD, "NAME", 0, "The method by which phi learns (default ww); one of ", 1},
+    {"method", KEY_METHOD, "METHOD", 0, "The method by which phi learns (default ww); one of ", 1},
     {"particles", 'k', "K", 0, "Particles per datum (default: the model's, else 10)", 1},
     {"batch", 'b', "B", 0, "Data per iteration (default: the model's, else 100)", 1},
     {"iterations", 'n', "N", 0,
@@ -99,7 +99,7 @@ static const struct argp_option options[] = {
      "Random choices that are known, a line for each: datum,site,visit,value; short for --set given=FILE", 1},
     {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
 
-    {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser (default: the model's, else adam); one of ", 2},
+    {"optimiser", KEY_OPTIMISER, "OPTIMISER", 0, "The optimiser (default: the model's, else adam); one of ", 2},
     {"lr", KEY_LR, "SCHEDULE", 0,
      "Learning rate: 1e-3 (default, unless the model has another); with changes after some iterations: 1e-3,5000:/3 or "
      "0,0-1000:1e-3; by parameter group, each "

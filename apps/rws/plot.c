@@ -331,4 +331,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_plot = {"plot", "draw metrics of runs, as a picture or on the terminal", run};
+const rws_command rws_command_plot = {"plot", "draw metrics of runs, as a picture or on the terminal", run, &argp};

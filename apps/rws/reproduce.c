@@ -491,4 +491,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_reproduce = {"reproduce", "the paper's experiments: runs, figures, claims", run};
+const rws_command rws_command_reproduce = {"reproduce", "the paper's experiments: runs, figures, claims", run, &argp};

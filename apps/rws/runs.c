@@ -255,4 +255,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_runs = {"runs", "list, filter and compare runs", run};
+const rws_command rws_command_runs = {"runs", "list, filter and compare runs", run, &argp};

@@ -134,4 +134,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_sample = {"sample", "draw from the model that a run has learned", run};
+const rws_command rws_command_sample = {"sample", "draw from the model that a run has learned", run, &argp};

@@ -12,9 +12,9 @@ enum { KEY_WHERE = 'w' };
 
 static const struct argp_option options[] = {
     {"where", KEY_WHERE, "KEY=VALUE[,VALUE]", 0,
-     "Only runs with this value of method, particles, seed, a setting, state (finished, failed, unfinished, training, "
-     "stopped) …; may "
-     "be repeated",
+     "Only runs with this value of method, particles, seed, a setting or state (finished, failed, unfinished, "
+     "training, "
+     "stopped); may be repeated",
      1},
     {0},
 };

@@ -328,4 +328,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return serve_until_stopped(&s, err);
 }
 
-const rws_command rws_command_serve = {"serve", "show, compare and ask runs in a browser, and over HTTP", run};
+const rws_command rws_command_serve = {"serve", "show, compare and ask runs in a browser, and over HTTP", run, &argp};

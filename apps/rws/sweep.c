@@ -156,4 +156,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_sweep = {"sweep", "train all runs of a sweep file", run, .ranks = true};
+const rws_command rws_command_sweep = {"sweep", "train all runs of a sweep file", run, &argp, .ranks = true};

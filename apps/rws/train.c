@@ -287,4 +287,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_train = {"train", "train a model by one of the methods", run, .ranks = true};
+const rws_command rws_command_train = {"train", "train a model by one of the methods", run, &argp, .ranks = true};

@@ -307,7 +307,14 @@ static void read_both_ways(rws_path *path, const request *c, result *r)
     r->states = states;
 }
 
-/* One function of the library for each kind of request. */
+/* v[0] and v[1] are h and c; the result has both. */
+static void call_lstm(rws_path *path, const request *c, result *r)
+{
+    r->c = c->v[1];
+    r->v = rws_lstm(path, c->layer, c->parts, c->n, c->v[0], &r->c);
+}
+
+/* Every kind of request is a row of EACH_CALL. */
 static void execute(rws_path *path, const request *c, result *r)
 {
     typedef rws_var site1(rws_path *, const char *, rws_var);
@@ -320,59 +327,11 @@ static void execute(rws_path *path, const request *c, result *r)
     typedef rws_var many(rws_path *, const rws_var *, int);
     const rws_var  *v = c->v;
     const int      *i = c->i;
+    const float    *x = c->x;
+#define CALL_CASE(name, does) \
+    case CALL_##name: does; break;
     switch (c->kind) {
-    case CALL_SITE1: r->v = ((site1 *)c->f)(path, c->name, v[0]); break;
-    case CALL_SITE2: r->v = ((site2 *)c->f)(path, c->name, v[0], v[1]); break;
-    case CALL_SITE3: r->v = ((site3 *)c->f)(path, c->name, v[0], v[1], v[2]); break;
-    case CALL_SITE4: r->v = ((site4 *)c->f)(path, c->name, v[0], v[1], v[2], v[3]); break;
-    case CALL_ONE: r->v = ((one *)c->f)(path, v[0]); break;
-    case CALL_TWO: r->v = ((two *)c->f)(path, v[0], v[1]); break;
-    case CALL_THREE: r->v = ((three *)c->f)(path, v[0], v[1], v[2]); break;
-    case CALL_MANY: r->v = ((many *)c->f)(path, c->parts, c->n); break;
-    case CALL_AFFINE: r->v = rws_affine(path, v[0], c->x[0], c->x[1]); break;
-    case CALL_CLIP: r->v = rws_clip(path, v[0], c->x[0], c->x[1]); break;
-    case CALL_APPLY: r->v = rws_apply(path, (rws_function)i[0], v[0]); break;
-    case CALL_SLICE: r->v = rws_slice(path, v[0], i[0], i[1]); break;
-    case CALL_ONEHOT: r->v = rws_onehot(path, v[0], i[0]); break;
-    case CALL_ROW: r->v = rws_row(path, v[0], i[0], v[1]); break;
-    case CALL_CONSTANT: r->v = rws_constant(path, c->x[0]); break;
-    case CALL_CONSTANTS: r->v = rws_constants(path, c->numbers, c->n); break;
-    case CALL_PARAMETER: r->v = rws_parameter(path, c->param); break;
-    case CALL_OBSERVED: r->v = rws_observed(path, c->name); break;
-    case CALL_LENGTH: r->v = rws_length(path, c->name); break;
-    case CALL_ITEM: r->v = rws_item(path, c->name, i[0]); break;
-    case CALL_BRANCH: r->i = rws_branch(path, v[0]); break;
-    case CALL_LOOK: r->numbers = rws_look(path, v[0]); break;
-    case CALL_AWAIT: rws_await(path, c->parts, c->n); break;
-    case CALL_DIM: r->i = rws_dim(path, v[0]); break;
-    case CALL_REPORT: rws_report(path, c->name, v[0]); break;
-    case CALL_REPORT_TEXT: rws_report_text(path, c->name, c->context); break;
-    case CALL_REPORTS: r->i = i[0] ? rws_reports_all(path) : rws_reports(path); break;
-    case CALL_ITERATION: r->i = (int64_t)rws_iteration(path); break;
-    case CALL_FACTOR: rws_factor(path, c->name, v[0], i[0]); break;
-    case CALL_SIMULATE: simulate(path, c); break;
-    case CALL_LAYER: r->v = call_layer(path, c); break;
-    case CALL_LSTM:
-        r->c = v[1];
-        r->v = rws_lstm(path, c->layer, c->parts, c->n, v[0], &r->c);
-        break;
-    case CALL_BIDIRECTIONAL: read_both_ways(path, c, r); break;
-    case CALL_DOT_ATTENTION: r->v = rws_dot_attention(path, v[0], c->parts, c->parts + i[0], i[0]); break;
-    case CALL_POOL: r->v = rws_pool2d(path, v[0], i[0], i[1], i[2], (rws_pooling)i[3]); break;
-    case CALL_MATMUL: r->v = rws_matmul(path, v[0], v[1], i[0]); break;
-    case CALL_TRANSPOSE: r->v = rws_transpose(path, v[0], i[0]); break;
-    case CALL_TRIANGULAR: r->v = rws_triangular_solve(path, v[0], v[1], i[0]); break;
-    case CALL_ATTEND: r->v = rws_attend(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
-    case CALL_PLACE: r->v = rws_place(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
-    case CALL_COVER: r->v = rws_cover(path, i[0], i[1], v[0], i[2], i[3]); break;
-    case CALL_GIVE_UP: rws_give_up(path, "%s", (const char *)c->context);
-    case CALL_FAMILY: r->v = rws_site_visit(path, c->name, c->f, c->parts); break;
-    case CALL_LOG_DENSITY: r->v = rws_log_density(path, c->f, v[0], c->parts); break;
-    case CALL_OBSERVE: r->v = rws_observe(path, c->name, rwspy_density, i[0] ? rwspy_drawer : NULL, c->context); break;
-    case CALL_MIXTURE: r->v = rws_mixture(path, c->name, v[0], c->context, c->n); break;
-    case CALL_CATEGORICALS: r->v = rws_categoricals(path, c->name, v[0], i[0]); break;
-    case CALL_NOISE: r->v = rws_draw_noise(path, (rws_noise)i[1], i[0]); break;
-    case CALL_DRAW_FROM: r->v = rws_draw_from(path, c->f, c->parts); break;
+        EACH_CALL(CALL_CASE)
     }
 }
 

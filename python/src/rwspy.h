@@ -29,57 +29,63 @@
 
 /* ---- requests: library calls */
 
-typedef enum {
-    CALL_SITE1, /* f(path, site, a), … */
-    CALL_SITE2,
-    CALL_SITE3,
-    CALL_SITE4,
-    CALL_ONE,    /* f(path, a) */
-    CALL_TWO,    /* f(path, a, b) */
-    CALL_MANY,   /* f(path, parts, n) */
-    CALL_THREE,  /* f(path, a, b, c) */
-    CALL_AFFINE, /* x[0] a + x[1] */
-    CALL_CLIP,
-    CALL_APPLY,
-    CALL_SLICE,
-    CALL_ONEHOT,
-    CALL_ROW,
-    CALL_CONSTANT,
-    CALL_CONSTANTS,
-    CALL_PARAMETER,
-    CALL_OBSERVED,
-    CALL_LENGTH,
-    CALL_ITEM,
-    CALL_BRANCH,
-    CALL_LOOK,
-    CALL_AWAIT,
-    CALL_DIM,
-    CALL_REPORT,
-    CALL_REPORT_TEXT,
-    CALL_REPORTS,
-    CALL_ITERATION,
-    CALL_FACTOR,
-    CALL_SIMULATE,
-    CALL_LAYER,
-    CALL_LSTM,          /* v[0] and v[1] are h and c; the result has both */
-    CALL_BIDIRECTIONAL, /* the result has the states of all items beside the value */
-    CALL_DOT_ATTENTION, /* parts: i[0] keys, then as many values */
-    CALL_POOL,
-    CALL_MATMUL,
-    CALL_TRANSPOSE,
-    CALL_TRIANGULAR,
-    CALL_ATTEND,
-    CALL_PLACE,
-    CALL_COVER,
-    CALL_GIVE_UP,
-    CALL_FAMILY,      /* a site with a family of any origin */
-    CALL_LOG_DENSITY, /* … its density, outside of any site */
-    CALL_OBSERVE,
-    CALL_MIXTURE,
-    CALL_CATEGORICALS,
-    CALL_NOISE,
-    CALL_DRAW_FROM,
-} call_kind;
+/* Every library call: its name and what it does. `path` executes it; v, i and x are those of the request c, and r is the
+ * result. */
+/* clang-format off */
+#define EACH_CALL(CALL)                                                                                         \
+    CALL(SITE1, r->v = ((site1 *)c->f)(path, c->name, v[0]))                                                    \
+    CALL(SITE2, r->v = ((site2 *)c->f)(path, c->name, v[0], v[1]))                                              \
+    CALL(SITE3, r->v = ((site3 *)c->f)(path, c->name, v[0], v[1], v[2]))                                        \
+    CALL(SITE4, r->v = ((site4 *)c->f)(path, c->name, v[0], v[1], v[2], v[3]))                                  \
+    CALL(ONE, r->v = ((one *)c->f)(path, v[0]))                                                                 \
+    CALL(TWO, r->v = ((two *)c->f)(path, v[0], v[1]))                                                           \
+    CALL(THREE, r->v = ((three *)c->f)(path, v[0], v[1], v[2]))                                                 \
+    CALL(MANY, r->v = ((many *)c->f)(path, c->parts, c->n))                                                     \
+    CALL(AFFINE, r->v = rws_affine(path, v[0], x[0], x[1]))                                                     \
+    CALL(CLIP, r->v = rws_clip(path, v[0], x[0], x[1]))                                                         \
+    CALL(APPLY, r->v = rws_apply(path, (rws_function)i[0], v[0]))                                               \
+    CALL(SLICE, r->v = rws_slice(path, v[0], i[0], i[1]))                                                       \
+    CALL(ONEHOT, r->v = rws_onehot(path, v[0], i[0]))                                                           \
+    CALL(ROW, r->v = rws_row(path, v[0], i[0], v[1]))                                                           \
+    CALL(CONSTANT, r->v = rws_constant(path, x[0]))                                                             \
+    CALL(CONSTANTS, r->v = rws_constants(path, c->numbers, c->n))                                               \
+    CALL(PARAMETER, r->v = rws_parameter(path, c->param))                                                       \
+    CALL(OBSERVED, r->v = rws_observed(path, c->name))                                                          \
+    CALL(LENGTH, r->v = rws_length(path, c->name))                                                              \
+    CALL(ITEM, r->v = rws_item(path, c->name, i[0]))                                                            \
+    CALL(BRANCH, r->i = rws_branch(path, v[0]))                                                                 \
+    CALL(LOOK, r->numbers = rws_look(path, v[0]))                                                               \
+    CALL(AWAIT, rws_await(path, c->parts, c->n))                                                                \
+    CALL(DIM, r->i = rws_dim(path, v[0]))                                                                       \
+    CALL(REPORT, rws_report(path, c->name, v[0]))                                                               \
+    CALL(REPORT_TEXT, rws_report_text(path, c->name, c->context))                                               \
+    CALL(REPORTS, r->i = i[0] ? rws_reports_all(path) : rws_reports(path))                                      \
+    CALL(ITERATION, r->i = (int64_t)rws_iteration(path))                                                        \
+    CALL(FACTOR, rws_factor(path, c->name, v[0], i[0]))                                                         \
+    CALL(SIMULATE, simulate(path, c))                                                                           \
+    CALL(LAYER, r->v = call_layer(path, c))                                                                     \
+    CALL(LSTM, call_lstm(path, c, r))                                                                           \
+    CALL(BIDIRECTIONAL, read_both_ways(path, c, r))                                                             \
+    CALL(DOT_ATTENTION, r->v = rws_dot_attention(path, v[0], c->parts, c->parts + i[0], i[0]))                  \
+    CALL(POOL, r->v = rws_pool2d(path, v[0], i[0], i[1], i[2], (rws_pooling)i[3]))                              \
+    CALL(MATMUL, r->v = rws_matmul(path, v[0], v[1], i[0]))                                                     \
+    CALL(TRANSPOSE, r->v = rws_transpose(path, v[0], i[0]))                                                     \
+    CALL(TRIANGULAR, r->v = rws_triangular_solve(path, v[0], v[1], i[0]))                                       \
+    CALL(ATTEND, r->v = rws_attend(path, v[0], i[0], i[1], v[1], i[2], i[3]))                                   \
+    CALL(PLACE, r->v = rws_place(path, v[0], i[0], i[1], v[1], i[2], i[3]))                                     \
+    CALL(COVER, r->v = rws_cover(path, i[0], i[1], v[0], i[2], i[3]))                                           \
+    CALL(GIVE_UP, rws_give_up(path, "%s", (const char *)c->context))                                            \
+    CALL(FAMILY, r->v = rws_site_visit(path, c->name, c->f, c->parts))                                          \
+    CALL(LOG_DENSITY, r->v = rws_log_density(path, c->f, v[0], c->parts))                                       \
+    CALL(OBSERVE, r->v = rws_observe(path, c->name, rwspy_density, i[0] ? rwspy_drawer : NULL, c->context))     \
+    CALL(MIXTURE, r->v = rws_mixture(path, c->name, v[0], c->context, c->n))                                    \
+    CALL(CATEGORICALS, r->v = rws_categoricals(path, c->name, v[0], i[0]))                                      \
+    CALL(NOISE, r->v = rws_draw_noise(path, (rws_noise)i[1], i[0]))                                             \
+    CALL(DRAW_FROM, r->v = rws_draw_from(path, c->f, c->parts))
+/* clang-format on */
+
+#define CALL_KIND(name, does) CALL_##name,
+typedef enum { EACH_CALL(CALL_KIND) } call_kind;
 
 typedef struct {
     call_kind        kind;

@@ -18,8 +18,9 @@ for header; do
     [ -f "$prefix/include/$header" ]
     report $? "$header is installed"
 done
-for file in bin/rws share/man/man1/rws.1; do
-    [ -f "$prefix/$file" ]
+for file in bin/rws share/man/man1/rws.1 share/bash-completion/completions/rws share/zsh/site-functions/_rws \
+    share/fish/vendor_completions.d/rws.fish; do
+    [ -s "$prefix/$file" ]
     report $? "$file is installed"
 done
 for model in coal dp expressions gp hmm lda rules slds tracking; do
