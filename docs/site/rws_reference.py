@@ -1,18 +1,21 @@
-"""Sphinx directive `c-header`: a public C header as a page, in its own order.
+"""Sphinx directives: `manual-page` for a manual page in mdoc, and `c-header` for a public C header in its own order.
 
 A section begins at a line of dashes. A comment documents the declarations that follow it without an empty line. Functions
 become entries of the index; types and macros keep their source with its comments. A name of the library in a comment is a link.
 """
 
 import re
+import subprocess
 from pathlib import Path
 
-from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
+root = Path(__file__).resolve().parents[2]
 SECTION = re.compile(r'/\* -{20,} (.*?)\s*(?:\* )?\*/$', re.S)
-NAME = re.compile(r'\b(?:rws_[a-z0-9_]+|RWS_[A-Z0-9_]+)\b')
+NAME = re.compile(r'\b(rws_[a-z0-9_]+|RWS_[A-Z0-9_]+)\b(?:\(\))?')
 ATTRIBUTE = re.compile(r'\s*(?:__attribute__\(\(.*\)\)|RWS_MUST_CHECK)(?=;)')
 
 
@@ -104,10 +107,10 @@ class Writer:
         return NAME.sub(self.link, text)
 
     def link(self, match):
-        name = match.group()
+        name = match.group(1)
         if name in self.kinds:
-            return f':c:{self.kinds[name]}:`{name}`'
-        return f':c:type:`{name} <{self.enums[name]}>`' if name in self.enums else name
+            return f':c:{self.kinds[name]}:`{name}`\\ '
+        return f':c:type:`{name} <{self.enums[name]}>`\\ ' if name in self.enums else match.group()
 
     def comment(self, text, indent=0):
         body = [re.sub(r'^ \* ?', '', line).rstrip() for line in text[2:-2].strip().split('\n')]
@@ -208,7 +211,6 @@ def body(path):
 
 class CHeader(SphinxDirective):
     required_arguments = 1
-    option_spec = {'encoding': directives.encoding}
 
     def run(self):
         folder = Path(self.config.c_header_folder)
@@ -223,7 +225,78 @@ class CHeader(SphinxDirective):
         return self.parse_text_to_nodes('\n'.join(writer.lines), allow_section_headings=True)
 
 
+class ManualPage(SphinxDirective):
+    required_arguments = 1
+
+    def run(self):
+        page = subprocess.run(['mandoc', '-T', 'markdown', self.arguments[0]], check=True, capture_output=True, text=True).stdout
+        body = page[page.index('# '):page.rindex('\n\n')]
+        return self.parse_text_to_nodes(re.sub(r'^#', '##', body, flags=re.M), allow_section_headings=True)
+
+
+class ValueFunctions(SphinxDirective):
+    """Every function of the Python package that takes values: those that the extension defines."""
+
+    def run(self):
+        import rws
+
+        names = [name for name in sorted(vars(rws)) if type(getattr(rws, name)) is type(len) and name not in ('rank', 'n_ranks')]
+        text = '\n'.join(f'.. autofunction:: rws.{name}' for name in names)
+        return self.parse_text_to_nodes(f'```{{eval-rst}}\n{text}\n```')
+
+
+def plain_docstring(app, what, name, thing, options, lines):
+    """Docstrings are plain text: `code`, and arguments as indented lines that begin with their names and a colon."""
+    out = []
+    for line in lines:
+        line = re.sub(r'([*|])', r'\\\1', re.sub(r'`+([^`]+)`+', r'``\1``', line)) if '``' not in line else line
+        argument = re.match(r'([a-z]\w*(?:, (?:\w+|…))*): (?=\S)', line)
+        if argument and out and (not out[-1] or out[-1].startswith((' ', '* '))):
+            line = f'* ``{argument.group(1)}``: {line[argument.end():]}'
+        elif line.startswith('    ') and out and out[-1].startswith(('  ', '* ')):
+            line = '  ' + line.strip()
+        elif out and out[-1].startswith(('* ', '  ')):
+            out.append('')
+        out.append(line)
+    lines[:] = out
+
+
+class FilesOutside(SphinxPostTransform):
+    """Links to files of the repository that are no pages: the files are copied beside the pages. Links to folders become text."""
+
+    default_priority = 8  # before MyST complains
+
+    def run(self):
+        for node in list(self.document.findall(addnodes.pending_xref)):
+            path = self.find(node)
+            if path:
+                node.replace_self(node.children if path.is_dir() else self.copy(node, path))
+
+    def find(self, node):
+        if node.get('refdomain') not in ('doc', None) or node['reftarget'] in self.env.all_docs:
+            return None
+        page = self.env.docname
+        folders = [(Path(self.app.srcdir) / page).parent, root] if not node['reftarget'].startswith('/') else [Path('/')]
+        for name in (node['reftarget'], node['reftarget'] + '.md'):
+            for folder in folders:
+                path = (folder / name.lstrip('/')).resolve()
+                if path.exists() and path.is_relative_to(root):
+                    return path
+        return None
+
+    def copy(self, node, path):
+        place = '_files/' + str(path.relative_to(root))
+        copy = Path(self.app.outdir, place)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+        return nodes.reference('', '', *node.children, refuri='../' * self.env.docname.count('/') + place)
+
+
 def setup(app):
     app.add_config_value('c_header_folder', '', 'env')
     app.add_directive('c-header', CHeader)
-    return {'parallel_read_safe': True}
+    app.add_directive('manual-page', ManualPage)
+    app.add_directive('value-functions', ValueFunctions)
+    app.connect('autodoc-process-docstring', plain_docstring)
+    app.add_post_transform(FilesOutside)
+    return {'env_version': 1, 'parallel_read_safe': True}
