@@ -10,7 +10,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(root / 'build/python')]
 
 project = 'rws'
 release = re.search(r'RWS_VERSION_STRING "(.*)"', (root / 'include/rws.h').read_text()).group(1)
-extensions = ['myst_parser', 'sphinx_design', 'sphinx_copybutton', 'sphinx.ext.autodoc', 'sphinx-mathjax-offline', 'rws_reference']
+extensions = ['myst_parser', 'sphinx_design', 'sphinx_copybutton', 'sphinx.ext.autodoc', 'sphinx-mathjax-offline', 'rws_reference', 'notebooks']
 exclude_patterns = ['README.md', 'site', 'reproduction/*/claims.md']
 suppress_warnings = ['toc.not_included', 'misc.highlighting_failure']
 myst_enable_extensions = ['colon_fence', 'dollarmath']
@@ -29,3 +29,4 @@ html_sidebars = {'**': ['sidebar/brand.html', 'versions.html', 'sidebar/search.h
 templates_path = ['templates']
 html_context = {'versions': sorted({release, *os.environ.get('RWS_DOCS_VERSIONS', '').split()}, reverse=True)}
 html_show_search_summary = False  # a page from the disk may not read others
+notebook_pages = ('tutorial', 'howto/')
