@@ -246,6 +246,11 @@ void rws_param_read(const rws_param *p, rws_scale scale, double *numbers);
  * metric "exact" that measures itself gets a metric "truth": the same at these numbers. */
 void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers);
 
+/* Says that the parameter of this name, or all parameters of the layer of this name, may have no gradient: a production
+ * that no grammar rule uses, the weight of a layer whose input is always zero. Without it, a parameter that has had no
+ * gradient is told at the end of training and by rws_trainer_check. To be called after the declaration. */
+void rws_setup_unused(rws_setup *s, const char *name);
+
 /* Functions of one number, for rws_apply; those up to RWS_LOG also between layers. */
 typedef enum {
     RWS_LINEAR,

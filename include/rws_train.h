@@ -78,6 +78,7 @@ typedef struct {
     rws_limits  limits;          /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
     int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
     bool        changed;         /* opening a run: its shared object may have other bytes than the run began with */
+    bool        no_check;        /* rws_trainer_train does not check the programs first: see rws_trainer_check */
 } rws_config;
 
 /* Fills in every default, so that you can read them: those of the model at hand or, if model is NULL, of the model that
@@ -158,6 +159,11 @@ const char *rws_trainer_unvisited(const rws_trainer *t);
  * no program may use it, or it may belong to the wrong group, as a network of the guide does that is not part of phi.
  * NULL if there is none, or if that is not known: with several ranks, and under an optimiser without memory. */
 const char *rws_trainer_unlearned(const rws_trainer *t);
+
+/* A message that counts the training data that no particle has explained so far and names the first of them, with the
+ * site that forbids it. NULL if there is none, or if the model says that this is no failure (rws_defaults.impossible).
+ * The text belongs to the trainer. */
+const char *rws_trainer_impossible(const rws_trainer *t);
 
 /* A parameter matrix in the trainer's own memory. */
 typedef struct {
@@ -240,6 +246,44 @@ typedef struct {
  * has a folder, records evaluations there and writes checkpoints. RWS_STOPPED if watch->stop said so, after a
  * checkpoint. After RWS_BROKEN the folder says so, and its last checkpoint is good. `watch` may be NULL. */
 rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *err) RWS_MUST_CHECK;
+
+/* ---------------------------------------------------------------------------------------------------------- check */
+
+typedef enum {
+    RWS_NOTE,    /* worth knowing; nothing is wrong */
+    RWS_WARNING, /* likely not what the author means */
+    RWS_MISTAKE, /* answers would be wrong, or training fails */
+} rws_severity;
+
+/* What a review of a model has found. */
+typedef struct {
+    const char  *kind; /* "state", "random", "program", "dreams", "group", "unused", "gradient", "reach", "jump",
+                        * "impossible", "global" or "writes" */
+    rws_severity severity;
+    const char  *about; /* the site, parameter or field; NULL: the whole */
+    const char  *text;  /* what it is, and what to do */
+} rws_check_finding;
+
+typedef struct {
+    const rws_check_finding *list; /* the most severe first */
+    int                      n;
+    double                   seconds;            /* that an iteration takes; NaN: an iteration failed */
+    uint64_t                 rows, paths, calls; /* of an iteration: rows that are computed, paths, calls of kernels */
+} rws_check_findings;
+
+const char *rws_severity_name(rws_severity s); /* "note", "warning", "mistake"; static */
+
+/* Reviews the programs at the present parameters, on a few data, and changes nothing. The same draws are made for all
+ * particles at once, in another order, and for each particle alone, and must have the same scores; gradients are
+ * compared with differences; parameters must be used by the program that they belong to; the guide must reach what the
+ * model draws; data must be possible. Takes the time of some hundred small passes. A program that fails is a finding; a
+ * status other than RWS_OK means that the review itself could not be made.
+ *
+ * rws_trainer_train makes the cheapest part of it (eight particles of two data, at most 0.2 seconds) before its first
+ * iteration, and fails with RWS_BAD_INPUT and the text of the first mistake, for a model that is not built in and unless
+ * config.no_check is set. */
+rws_status rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_check_free(rws_check_findings *f);
 
 /* ------------------------------------------------------------------------------------------------------ posterior */
 
@@ -358,6 +402,27 @@ void       rws_answers_free(rws_answers *a);
 rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out,
                            rws_error *err) RWS_MUST_CHECK;
 
+/* How many questions are asked at once. */
+typedef struct {
+    int      threads; /* change no number; 0: as many as there are processors */
+    uint64_t first;   /* the number of the first question: question i has draws of its own, those of datum first + i */
+    /* Takes the answers to question i, for each question in order, on the calling thread; they belong to it. After a failure
+     * `answers` is NULL, and `status` and `message` say why: RWS_BAD_INPUT or RWS_BROKEN, as of rws_posterior_ask. False ends
+     * the questions with RWS_STOPPED. */
+    bool (*each)(void *context, int i, rws_answers *answers, rws_status status, const char *message);
+    bool (*stop)(void *context); /* called now and then, on the calling thread: true ends the questions; may be NULL */
+    void *context;
+} rws_many;
+
+/* Asks n questions, each of which may be as in rws_posterior_ask; their members stop and context are not read. Neighbours that
+ * differ only in their data, and give no choices, share passes of the engine, which is many times as fast for small models as
+ * asking one by one. The answers to a question are those of rws_posterior_ask, but with draws of its own and, where other
+ * data share its pass, up to rounding. Memory does not grow with n. The bits of answer i depend on `list` from the last
+ * multiple of 16384 questions before first + i on; so a list may be continued from such a number with the bits of the whole.
+ * RWS_OK also if single questions fail; RWS_STOPPED, RWS_NO_MEMORY, RWS_BAD_INPUT for a list or an rws_many that is wrong. */
+rws_status rws_posterior_ask_many(rws_posterior *p, const rws_question *list, int n, const rws_many *how,
+                                  rws_error *err) RWS_MUST_CHECK;
+
 /* The text that an answer reports under a name; and the value that it reports there for the time-th time, from 0. NULL
  * if there is none. */
 const char         *rws_answer_text(const rws_answer *a, const char *name);
@@ -436,6 +501,38 @@ typedef struct {
  * asked for particles. The answers must not be freed before. */
 rws_status rws_marginals_new(const rws_answers *a, int most_dim, rws_marginals **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_marginals_free(rws_marginals *m);
+
+/* ---- a table of many answers */
+
+/* A row for each question, and columns of numbers or of texts, in an order that does not depend on that of the rows except for
+ * the first appearance of each name:
+ *
+ *     log_evidence, log_evidence_error, exact_log_evidence (if known), ess, k_hat, verdict; error: why there is no answer
+ *     NAME, NAME.posterior, NAME.error, NAME.exact      a text that the most probable answer reports, and how probable that is
+ *     SITE, SITE.probability, SITE=VALUE, …             a choice with few values: the most probable one; all probabilities
+ *     SITE.mean, SITE.mean_error, SITE.sd               any other choice of one number; SITE[0].mean, … of several
+ *     SITE.visited                                      the posterior probability that the site is visited
+ *
+ * A visit after the first is SITE:1, SITE:2, …; a number that is reported is report.NAME. */
+typedef struct rws_frame rws_frame;
+
+typedef struct {
+    const char        *name;
+    const double      *numbers; /* one for each row, NaN where it is missing; NULL: a column of texts */
+    const char *const *texts;   /* one for each row, NULL where it is missing */
+} rws_frame_column;
+
+rws_status rws_frame_new(rws_frame **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_frame_free(rws_frame *f);
+
+/* Adds a row with answers, which may be freed then, and the marginals of choices of at most `most_dim` numbers, if the
+ * question asked for particles; or, if answers is NULL, with the message why there are none. */
+rws_status rws_frame_add(rws_frame *f, const rws_answers *answers, const char *message, int most_dim,
+                         rws_error *err) RWS_MUST_CHECK;
+int        rws_frame_rows(const rws_frame *f);
+
+/* Column i, whose numbers or texts belong to the table and last until a row is added; false if there is none. */
+bool rws_frame_column_at(const rws_frame *f, int i, rws_frame_column *out);
 
 /* ------------------------------------------------------------------------------------- hosts of other languages */
 

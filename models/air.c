@@ -204,6 +204,8 @@ static rws_status declare_model(rws_setup *s, air *m, int hidden, rws_error *err
         m->start = rws_setup_param(s, RWS_THETA, "theta.where.start", 1, m->free, RWS_ZERO);
         m->prior_in = rws_setup_linear(s, RWS_THETA, "theta.where.in", m->free + m->steps, PRIOR_HIDDEN, RWS_TRUNCATED);
         m->prior_x = rws_setup_linear(s, RWS_THETA, "theta.where.x", PRIOR_HIDDEN, m->free, RWS_TRUNCATED);
+        rws_setup_unused(s,
+                         "theta.where.x.weight"); /* its input is zero at the first object, and there may be no other */
         m->prior_h = rws_setup_linear(s, RWS_THETA, "theta.where.h", PRIOR_HIDDEN, m->free, RWS_TRUNCATED);
         m->prior_out = rws_setup_linear(s, RWS_THETA, "theta.where.out", m->free, 2 * m->free, RWS_TRUNCATED);
     }

@@ -76,6 +76,7 @@ static rws_status declare_rules(rws_setup *s, rws_pcfg *m, rws_random *random, b
     for (int a = 0; a < g->n_nonterminals; a++) {
         const char *name = joined(s, "theta.", g->nonterminals[a]);
         if (name) m->theta[a] = rws_setup_param(s, RWS_THETA, name, 1, rws__pcfg_rules(g, a), RWS_ZERO);
+        if (name && rws__pcfg_rules(g, a) == 1) rws_setup_unused(s, name); /* one rule is certain */
         float *logits = rws__declared_values(m->theta[a]);
         if (!logits) return rws_no_memory(err, "the probabilities of the rules");
         for (int i = 0; i < rws__pcfg_rules(g, a); i++)
@@ -95,6 +96,7 @@ static rws_status declare_guide(rws_setup *s, rws_pcfg *m, rws_error *err)
         const char *name = joined(s, "phi.proposal.", g->nonterminals[a]);
         if (!name) return rws_no_memory(err, "the guide's networks");
         m->proposal[a] = rws_setup_mlp(s, RWS_PHI, name, RWS_RELU, RWS_UNIFORM, sizes, 4);
+        if (rws__pcfg_rules(g, a) == 1) rws_setup_unused(s, name);
     }
     return RWS_OK;
 }

@@ -24,6 +24,19 @@ versions='0.1.0-early 7fc42cb
 0.8.0 c6c3368
 0.9.0 105aa43'
 
+# Versions up to 0.9 need OpenBLAS. Where it is not installed, Debian's packages are unpacked beside them, so that nothing of the
+# system changes.
+find_openblas() {
+    ! pkg-config --exists openblas || return 0
+    mkdir -p "$old/blas" && cd "$old/blas" || return 1
+    [ -d usr ] || { apt-get -qq download libopenblas-pthread-dev libopenblas0-pthread && for p in *.deb; do dpkg -x "$p" .; done; } >&2
+    PKG_CONFIG_PATH=$(dirname "$old"/blas/usr/lib/*/*/pkgconfig/openblas.pc)
+    LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export PKG_CONFIG_PATH LD_LIBRARY_PATH
+    sed -i "s#=/usr/#=$old/blas/usr/#" "$PKG_CONFIG_PATH/openblas.pc"
+    cd "$work" && pkg-config --exists openblas
+}
+
 build_old() { # version commit
     [ ! -x "$old/$1/src/build/rws" ] || return 0
     mkdir -p "$old/$1/src" && git -C "$root" archive "$2" | tar x -C "$old/$1/src" || return 1
@@ -118,6 +131,8 @@ try_run() { # version model
     }
 }
 
+find_openblas
+report $? "OpenBLAS is here"
 echo "$versions" >list
 while read -r version commit; do
     case "$wanted" in "  " | *" $version "*) ;; *) continue ;; esac

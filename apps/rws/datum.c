@@ -46,7 +46,7 @@ static rws_status refuse(const rws_posterior *p, const char *what, rws_error *er
                     total, total == 1 ? "" : "s", fields, what);
 }
 
-static rws_status make_room(const rws_posterior *p, rws_datum *out, rws_error *err)
+rws_status rws__datum_make(const rws_posterior *p, rws_datum *out, rws_error *err)
 {
     rws_field f;
     size_t    total = 0, at = 0;
@@ -134,7 +134,7 @@ rws_status rws__datum_read(const rws_posterior *p, const char *text, rws_datum *
     bool      enough = true;
     char      what[120];
     *out = (rws_datum){0};
-    RWS_TRY(make_room(p, out, err));
+    RWS_TRY(rws__datum_make(p, out, err));
     skip_separators(&r);
     for (int i = 0, last = last_field(p); rws_posterior_field(p, i, &f); i++) {
         float *to = (float *)out->fields[i];

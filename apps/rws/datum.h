@@ -15,6 +15,9 @@ typedef struct {
     const float **fields; /* for each field of the model, a place in `numbers`; NULL for a label */
 } rws_datum;
 
+/* Makes a datum of zeros. The caller releases *out, also after a failure. */
+rws_status rws__datum_make(const rws_posterior *p, rws_datum *out, rws_error *err) __attribute__((warn_unused_result));
+
 /* Reads the numbers of all fields except labels, in the order of declaration, separated by spaces, commas or
  * semicolons. The numbers of a series stand in brackets, which the last field does not need: "7 [0 3 1]", "7 0 3 1".
  * Each item may have brackets too: "[[1 2] [3 4]]".

@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "ask/posterior.h"
+#include "rws/answer_table.h"
 #include "rws/ask.h"
 #include "rws/command.h"
 #include "rws/datum.h"
@@ -9,22 +11,39 @@
 #include "rws/given.h"
 #include "rws/marginal.h"
 #include "rws/output.h"
+#include "rws/progress.h"
+#include "rws/questions.h"
 #include "ask/answers_json.h"
-#include "figure/png.h"
+#include "ask/ask.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, KEY_MARGINALS, MAX_TYPED = 1000, MAX_BYTES = 1 << 28 };
+enum {
+    KEY_TOP = 0x2000,
+    KEY_BRACKETS,
+    KEY_TEST,
+    KEY_GIVEN,
+    KEY_MARGINALS,
+    KEY_DATA,
+    KEY_TABLE,
+    KEY_THREADS,
+    MAX_TYPED = 1000,
+    MAX_BYTES = 1 << 28
+};
 
 typedef struct {
     rws_asked        asked;
     const char      *typed[MAX_TYPED];
     int              n_typed;
     const char      *file, *out; /* NULL: none */
+    const char      *data;       /* a file of many data; NULL: none */
+    const char      *table;      /* the file of a table of answers; NULL: they are printed */
+    uint64_t         threads;    /* for --data and --table; 0: all processors */
     const char      *test;       /* numbers and ranges of test data; NULL: none */
     uint64_t         particles, top;
     bool             brackets, marginals;
@@ -63,6 +82,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_TOP: return rws__arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
     case KEY_GIVEN: return parse_given(arg, o, state);
     case KEY_TEST: return parse_test(arg, o, state);
+    case KEY_DATA: o->data = arg; return 0;
+    case KEY_TABLE:
+        o->table = arg;
+        return rws__answer_table_is(arg) ? 0 : rws__arguments_fail(state, "--table writes a .csv or a .jsonl file.");
+    case KEY_THREADS: return rws__arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
     case KEY_MARGINALS: o->marginals = true; return 0;
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
@@ -76,7 +100,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!o->asked.path) return rws__arguments_fail(state, "Which run? Name its folder.");
-        if (!o->n_typed && !o->file && !o->test)
+        if (!o->n_typed && !o->file && !o->test && !o->data)
             return rws__arguments_fail(state,
                                        "Which datum? Type it after the run, or - to read data from standard input, "
                                        "or name test data, as in --test 0-9.");
@@ -100,6 +124,17 @@ static const struct argp argp = {
              "Also show the posterior of each random choice by itself: probabilities, or mean and standard deviation",
              0},
             {"file", 'f', "FILE", 0, "Also ask about every line of the file", 0},
+            {"data", KEY_DATA, "FILE", 0,
+             "Also ask about all data of a file, many at once: a table (CSV, NPY, safetensors) with a column for each "
+             "number "
+             "of the fields, JSON lines (.jsonl), lines as they would be typed, a folder with PNGs",
+             0},
+            {"table", KEY_TABLE, "FILE", 0,
+             "Write a row for each datum to FILE, .csv or .jsonl, instead of printing answers; after an interruption "
+             "the "
+             "same command continues",
+             0},
+            {"threads", KEY_THREADS, "N", 0, "Threads for --data and --table (0: as many as there are processors)", 0},
             {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
             {0},
@@ -254,42 +289,41 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
 
 /* ---- questions */
 
-static rws_status ask_picture(rws_posterior *p, const char *path, rws_question *q, rws_answers **a, rws_error *err)
+/* Sets what the questions of a command have in common. */
+static void set_common(const infer_options *o, rws_question *q)
 {
-    rws_grey picture;
-    RWS_TRY(rws__png_read(path, &picture, err));
-    q->picture = &picture;
-    const rws_status status = rws_posterior_ask(p, q, a, err);
-    q->picture = NULL;
-    rws__png_release(&picture);
-    return status;
-}
-
-static rws_status ask_numbers(rws_posterior *p, const char *text, rws_question *q, rws_answers **a, rws_error *err)
-{
-    rws_datum  datum;
-    rws_status status = rws__datum_read(p, text, &datum, err);
-    q->fields = datum.fields;
-    if (status == RWS_OK) status = rws_posterior_ask(p, q, a, err);
-    rws__datum_release(&datum);
-    return status;
+    q->n_particles = (int)o->particles;
+    q->seed = o->asked.seed;
+    q->particles = o->asked.choices || o->marginals || o->table;
+    q->given = o->given.list;
+    q->n_given = o->given.n;
 }
 
 /* Asks about the datum that was typed or, if that is NULL, about a test datum. */
 static rws_status ask(const infer_options *o, const char *typed, int test, rws_answers **a, rws_error *err)
 {
-    rws_posterior   *p = o->asked.posterior;
-    const rws_model *m = rws_posterior_model(p);
-    rws_question     q = {.test = test,
-                          .n_particles = (int)o->particles,
-                          .seed = o->asked.seed,
-                          .particles = o->asked.choices || o->marginals,
-                          .given = o->given.list,
-                          .n_given = o->given.n};
-    if (typed && m->see && rws__png_is(typed)) return ask_picture(p, typed, &q, a, err);
-    if (typed && !m->read) return ask_numbers(p, typed, &q, a, err);
-    q.text = typed;
-    return rws_posterior_ask(p, &q, a, err);
+    rws_question_list l = {0};
+    rws_status        status =
+        typed ? rws__questions_add(&l, o->asked.posterior, typed, err) : rws__questions_add_test(&l, test, err);
+    if (status == RWS_OK) {
+        set_common(o, l.list);
+        status = rws_posterior_ask(o->asked.posterior, l.list, a, err);
+    }
+    rws__questions_release(&l);
+    return status;
+}
+
+/* Draws and prints answers, which it frees. `test` is -1 for a datum that was typed. */
+static rws_status show(infer_options *o, const char *text, int test, rws_answers *a, rws_error *err)
+{
+    const bool picture =
+        o->out && a->n && rws__picture_grid_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
+    const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
+    if (status == RWS_OK && o->asked.json) report_json(o, text, test, a);
+    else if (status == RWS_OK) report_text(o, text, a);
+    o->n_done++;
+    rws_answers_free(a);
+    return status;
 }
 
 static rws_status answer(infer_options *o, const char *typed, int test, rws_error *err)
@@ -301,14 +335,7 @@ static rws_status answer(infer_options *o, const char *typed, int test, rws_erro
     if (o->out && o->n_done && !o->pictures.n)
         return rws_fail(err, RWS_BAD_INPUT, "--out draws the trees of one datum; ask about the others one by one.");
     RWS_TRY(ask(o, typed, test, &a, err));
-    const bool picture =
-        o->out && a->n && rws__picture_grid_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
-    const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
-    if (status == RWS_OK && o->asked.json) report_json(o, text, typed ? -1 : test, a);
-    else if (status == RWS_OK) report_text(o, text, a);
-    o->n_done++;
-    rws_answers_free(a);
-    return status;
+    return show(o, text, typed ? -1 : test, a, err);
 }
 
 /* A datum on a line, whose end is cut off. A line of spaces is skipped. */
@@ -366,6 +393,119 @@ static rws_status answer_test(infer_options *o, rws_error *err)
     return RWS_OK;
 }
 
+/* ---- many questions */
+
+typedef struct {
+    infer_options    *o;
+    rws_question_list questions;
+    rws_answer_table  table; /* with --table */
+    rws_progress      progress;
+    int               first; /* the first question that is asked */
+    rws_status        status;
+    rws_error         error;
+} many;
+
+/* Takes the answers to a question. Without a table, the first question that fails ends the command. */
+static bool take(void *context, int i, rws_answers *a, rws_status status, const char *message)
+{
+    many       *m = context;
+    const char *name = rws__questions_name(&m->questions, m->first + i);
+    if (m->o->table) {
+        m->status = rws__answer_table_add(&m->table, name, a, message, &m->error);
+        rws_answers_free(a);
+    } else if (a) {
+        rws__progress_clear(&m->progress);
+        m->status = show(m->o, name, -1, a, &m->error);
+    } else m->status = rws_fail(&m->error, status, "%s: %s", rws__quote_short(name).text, message);
+    rws__progress_show(&m->progress, (uint64_t)(m->first + i + 1));
+    return m->status == RWS_OK;
+}
+
+/* All data that the options name, in the order typed, --file, --test, --data. */
+static rws_status collect(const infer_options *o, rws_question_list *l, rws_error *err)
+{
+    const rws_posterior *p = o->asked.posterior;
+    int                  from, to;
+    for (int i = 0; i < o->n_typed; i++) RWS_TRY(rws__questions_add(l, p, o->typed[i], err));
+    if (o->file) RWS_TRY(rws__questions_add_file(l, p, o->file, err));
+    for (const char *at = o->test; at && rws__datum_range(&at, &from, &to);)
+        for (int i = from; i <= to; i++) RWS_TRY(rws__questions_add_test(l, i, err));
+    if (o->data) RWS_TRY(rws__questions_add_file(l, p, o->data, err));
+    for (int i = 0; i < l->n; i++) set_common(o, &l->list[i]);
+    return RWS_OK;
+}
+
+/* What was asked, on one line. */
+static char *describe(const infer_options *o, const rws_question_list *l)
+{
+    rws_buffer           b = {0};
+    const rws_posterior *p = o->asked.posterior;
+    char                 data[32];
+    snprintf(data, sizeof data, "%016" PRIx64, rws__questions_fingerprint(l, p));
+    rws__buffer_open(&b, '{');
+    rws__buffer_key_text(&b, "model", rws_posterior_model(p)->name);
+    rws__buffer_key_number(&b, "iteration", (double)rws_posterior_iteration(p));
+    rws__buffer_key_number(&b, "particles", (double)o->particles);
+    rws__buffer_key(&b, "seed");
+    rws__buffer_print(&b, "%" PRIu64, o->asked.seed);
+    rws__buffer_key_number(&b, "questions", l->n);
+    rws__buffer_key_text(&b, "data", data);
+    rws__buffer_open_key(&b, "set", '[');
+    for (int i = 0; i < o->asked.changes.n_set; i++) rws__buffer_text(&b, o->asked.changes.set[i]);
+    rws__buffer_close(&b, ']');
+    rws__buffer_key(&b, "given");
+    rws__choices_write(o->given.list, o->given.n, &b);
+    rws__buffer_close(&b, '}');
+    rws__need_memory(!b.starved, "a table of answers");
+    return b.bytes;
+}
+
+static rws_status open_table(many *m, rws_error *err)
+{
+    char     *about = describe(m->o, &m->questions);
+    const int block = rws__questions_at_once(rws__posterior_program(m->o->asked.posterior), (int)m->o->particles);
+    const rws_status status = rws__answer_table_open(&m->table, m->o->table, about, block, err);
+    free(about);
+    m->first = m->table.n_done;
+    if (status == RWS_OK && m->first) rws__note("%d of %d answers are there already.", m->first, m->questions.n);
+    return status;
+}
+
+static rws_status ask_many(many *m, rws_error *err)
+{
+    RWS_TRY(collect(m->o, &m->questions, err));
+    if (m->o->table) RWS_TRY(open_table(m, err));
+    rws__progress_init(&m->progress, "infer", (uint64_t)m->first, (uint64_t)m->questions.n);
+    const rws_many   how = {.threads = (int)m->o->threads, .first = (uint64_t)m->first, .each = take, .context = m};
+    const rws_status status = rws_posterior_ask_many(m->o->asked.posterior, m->questions.list + m->first,
+                                                     m->questions.n - m->first, &how, err);
+    rws__progress_clear(&m->progress);
+    if (m->status != RWS_OK) return rws_fail(err, m->status, "%s", m->error.text);
+    return status == RWS_OK && m->o->table ? rws__answer_table_finish(&m->table, err) : status;
+}
+
+static rws_status answer_many(infer_options *o, rws_error *err)
+{
+    many             m = {.o = o, .table.file = -1};
+    const rws_status status = ask_many(&m, err);
+    rws__answer_table_close(&m.table);
+    rws__questions_release(&m.questions);
+    return status;
+}
+
+static rws_status answer_all(infer_options *o, rws_error *err)
+{
+    if (o->table) return answer_many(o, err);
+    for (int i = 0; i < o->n_typed; i++)
+        RWS_TRY(strcmp(o->typed[i], "-") == 0 ? answer_stream(o, err) : answer(o, o->typed[i], 0, err));
+    if (o->file) RWS_TRY(answer_file(o, err));
+    if (o->test) RWS_TRY(answer_test(o, err));
+    if (!o->data) return RWS_OK;
+    o->n_typed = 0;
+    o->file = o->test = NULL;
+    return answer_many(o, err);
+}
+
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     infer_options o = {.particles = 1000, .top = 5, .pictures.pairs = true};
@@ -375,10 +515,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         return status;
     }
     status = rws__asked_open(&o.asked, err);
-    for (int i = 0; i < o.n_typed && status == RWS_OK; i++)
-        status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], 0, err);
-    if (status == RWS_OK && o.file) status = answer_file(&o, err);
-    if (status == RWS_OK && o.test) status = answer_test(&o, err);
+    if (status == RWS_OK) status = answer_all(&o, err);
     if (status == RWS_OK && o.pictures.n) status = rws__picture_grid_draw(&o.pictures, NULL, o.out, err);
     rws__picture_grid_release(&o.pictures);
     rws__given_list_release(&o.given);

@@ -30,6 +30,7 @@ enum {
     KEY_RESUME,
     KEY_MODEL,
     KEY_CHANGED,
+    KEY_NO_CHECK,
     KEY_LIMIT,
     KEY_JSON,
 };
@@ -79,6 +80,7 @@ static const struct {
     {"data=FILE", "data FILE"},
     {"given=FILE", "given FILE"},
     {"changed", "changed"},
+    {"no_check", "no-check"},
     {"stack_bytes", "limit stack"},
     {"max_operations", "limit operations"},
     {"max_paths", "limit paths"},
@@ -115,6 +117,8 @@ static const struct argp_option options[] = {
     {"resume", KEY_RESUME, 0, 0, "Resume the run that is in --out", 3},
     {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, if it has moved", 3},
     {"changed", KEY_CHANGED, 0, 0, "With --resume: accept a shared object that has changed since the run began", 3},
+    {"no-check", KEY_NO_CHECK, 0, 0,
+     "Do not look at the programs of a model that is not built in before the first iteration (see rws check)", 3},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
@@ -216,6 +220,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_CHANGED: o->config.changed = true; return 0;
+    case KEY_NO_CHECK: o->config.no_check = true; return 0;
     case KEY_LIMIT: return rws__arguments_limit(state, arg, &o->config.limits);
     case KEY_JSON: o->json = true; return 0;
     case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);

@@ -30,6 +30,7 @@ typedef struct {
     bool         heading;    /* the heading of the table is printed */
     bool         looked;     /* for sites that no particle visits */
     bool         impossible; /* it was noted that there are impossible test data */
+    bool         forbidden;  /* the same for training data */
 } session;
 
 /* ---- pictures: the first test data with the answers of the guide */
@@ -56,6 +57,8 @@ static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_er
     snprintf(title, sizeof title, "iteration %" PRIu64, done);
     char *folder = rws__file_join(s->options.out, "pictures"), *path = folder ? rws__file_join(folder, name) : NULL;
     rws_status status = path ? rws__file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
+    if (status == RWS_OK && (rws__file_is_link(folder) || rws__file_is_link(path)))
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is or leads through a link.", rws__quote(path).text);
     if (status == RWS_OK) status = rws__picture_grid_draw(gallery, title, path, err);
     free(path);
     free(folder);
@@ -113,6 +116,16 @@ static void note_unlearned(const rws_trainer *t)
                   rws__quote_short(name).text);
 }
 
+/* Notes, the first time and at the end, training data that no particle explains. */
+static void note_impossible(session *s, const rws_trainer *t, bool final)
+{
+    const char *remark = s->forbidden && !final ? NULL : rws_trainer_impossible(t);
+    if (!remark) return;
+    s->forbidden = true;
+    rws__progress_clear(&s->progress);
+    rws__note("%s", remark);
+}
+
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
 {
     (void)err;
@@ -130,6 +143,7 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     if (!s->impossible) rws__output_impossible(m);
     s->impossible |= m->impossible > 0;
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
+    note_impossible(s, t, final);
     note_unvisited(s, t, final);
     if (final) note_unlearned(t);
     return RWS_OK;
@@ -210,7 +224,10 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
 /* The options that were given and may differ from the run's own. */
 static rws_config changes_of(const rws_options *o)
 {
-    rws_config changes = {.model = rws__options_model(o), .changed = o->config.changed, .limits = o->config.limits};
+    rws_config changes = {.model = rws__options_model(o),
+                          .changed = o->config.changed,
+                          .no_check = o->config.no_check,
+                          .limits = o->config.limits};
     if (rws__options_given(o, "threads"))
         changes.threads = o->config.threads ? o->config.threads : rws__options_cores();
     if (rws__options_given(o, "iterations")) changes.iterations = o->config.iterations;

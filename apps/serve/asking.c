@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "ask/answers_json.h"
+#include "ask/ask.h"
 #include "ask/posterior.h"
 #include "program/plugin.h"
 #include "serve/core.h"
@@ -276,6 +277,12 @@ static void write_answers(const rws_answers *a, const rws_body *body, rws_buffer
     rws__buffer_close(out, '}');
 }
 
+static rws_status refuse_late(const asking *a, rws_error *err)
+{
+    return rws_fail(err, RWS_STOPPED, "The question took more than %g seconds: ask with fewer particles.",
+                    a->core->options.max_seconds);
+}
+
 static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
 {
     rws_question *q = &a->body.data[a->done].question;
@@ -285,31 +292,59 @@ static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
     a->until =
         rws__clock_now() + a->core->options.max_seconds; /* the time that it waited for a thread does not count */
     rws_status status = rws_posterior_ask(rws__opened_posterior(a->opened), q, &answers, err);
-    if (status == RWS_STOPPED)
-        rws_fail(err, status, "The question took more than %g seconds: ask with fewer particles.",
-                 a->core->options.max_seconds);
+    if (status == RWS_STOPPED) refuse_late(a, err);
     if (status == RWS_OK) write_answers(answers, &a->body, out);
     if (status == RWS_OK) rws_answers_free(answers);
     a->done++;
     return status;
 }
 
-/* A line of many answers. A datum that the model does not understand has a line with the message. */
-static rws_status infer_line(asking *a, rws_buffer *out, rws_error *err)
+/* What a part of many answers is written to. */
+typedef struct {
+    asking     *a;
+    rws_buffer *out;
+} lines;
+
+/* Writes a line for each question; a datum that the model does not understand has a line with the message. */
+static bool write_line(void *context, int i, rws_answers *answers, rws_status status, const char *message)
 {
-    rws_status status = infer_one(a, out, err);
-    if (status == RWS_BAD_INPUT) {
-        write_error(out, err->text);
-        status = RWS_OK;
-    }
-    if (status == RWS_OK) rws__buffer_add(out, "\n", 1);
-    return status;
+    const lines *l = context;
+    (void)i, (void)status;
+    if (answers) write_answers(answers, &l->a->body, l->out);
+    else write_error(l->out, message);
+    rws__buffer_add(l->out, "\n", 1);
+    rws_answers_free(answers);
+    l->a->done++;
+    return true;
+}
+
+static bool lines_are_late(void *context)
+{
+    return is_late(((const lines *)context)->a);
+}
+
+/* Answers the next questions, as many as share a pass, in the time of one. */
+static rws_status infer_lines(asking *a, rws_buffer *out, rws_error *err)
+{
+    rws_posterior *p = rws__opened_posterior(a->opened);
+    lines          l = {a, out};
+    const int      most = rws__questions_at_once(rws__posterior_program(p), a->body.particles),
+              left = a->body.n_data - a->done, n = left < most ? left : most;
+    const rws_many how = {
+        .threads = 1, .first = (uint64_t)a->done, .each = write_line, .stop = lines_are_late, .context = &l};
+    rws_question *list = malloc((size_t)n * sizeof *list);
+    if (!list) return rws_no_memory(err, "answers");
+    for (int i = 0; i < n; i++) list[i] = a->body.data[a->done + i].question;
+    a->until = rws__clock_now() + a->core->options.max_seconds;
+    const rws_status status = rws_posterior_ask_many(p, list, n, &how, err);
+    free(list);
+    return status == RWS_STOPPED ? refuse_late(a, err) : status;
 }
 
 static bool next_answer(void *context, rws_buffer *out)
 {
     asking *a = context;
-    return a->done < a->body.n_data && next_lines(a, infer_line, out);
+    return a->done < a->body.n_data && next_lines(a, infer_lines, out);
 }
 
 bool rws__answer_infer(rws_core *c, const rws_request *r, rws_reply *reply)

@@ -302,16 +302,41 @@ static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_fi
     return RWS_OK;
 }
 
-rws_status rws__body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
-                          const rws_body_limits *limits, rws_body *out, rws_error *err)
+static rws_status load(const char *text, size_t n, json_t **out, rws_error *err)
 {
     json_error_t why;
     bool         starved;
-    *out = (rws_body){.particles = limits->particles < 1000 ? limits->particles : 1000, .top = TOP, .samples = 1};
-    out->document = rws__json_load(body, n, JSON_REJECT_DUPLICATES, &why, &starved);
+    *out = rws__json_load(text, n, JSON_REJECT_DUPLICATES, &why, &starved);
     if (starved) return rws_no_memory(err, "a question");
-    if (!out->document)
-        return rws_fail(err, RWS_BAD_INPUT, "The body is not JSON: line %d, column %d: %s.", why.line, why.column,
-                        rws__quote_short(why.text).text);
+    if (*out) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "The body is not JSON: line %d, column %d: %s.", why.line, why.column,
+                    rws__quote_short(why.text).text);
+}
+
+rws_status rws__body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
+                          const rws_body_limits *limits, rws_body *out, rws_error *err)
+{
+    *out = (rws_body){.particles = limits->particles < 1000 ? limits->particles : 1000, .top = TOP, .samples = 1};
+    RWS_TRY(load(body, n, &out->document, err));
     return read_body(out->document, kind, fields, n_fields, limits, out, err);
+}
+
+static bool says_how(const json_t *datum)
+{
+    for (int i = 0; i < 4; i++)
+        if (json_object_get(datum, ways[i])) return true;
+    return false;
+}
+
+rws_status rws__body_read_datum(const char *text, size_t n, const rws_field *fields, int n_fields,
+                                const rws_body_limits *limits, rws_body *out, rws_error *err)
+{
+    *out = (rws_body){.particles = 1};
+    RWS_TRY(load(text, n, &out->document, err));
+    if (json_is_object(out->document) && !says_how(out->document)) {
+        json_t *datum = json_pack("{s:o}", "fields", out->document);
+        if (!datum) return rws_no_memory(err, "a question");
+        out->document = datum;
+    }
+    return read_body(out->document, RWS_BODY_INFER, fields, n_fields, limits, out, err);
 }

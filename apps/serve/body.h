@@ -50,6 +50,11 @@ typedef enum { RWS_BODY_INFER, RWS_BODY_SAMPLE, RWS_BODY_SCORE } rws_body_kind;
 rws_status rws__body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,
                           const rws_body_limits *limits, rws_body *out, rws_error *err)
     __attribute__((warn_unused_result));
+
+/* Reads one datum of a list "data"; an object without a key that says how it is given has fields: {"x": 0.3}. */
+rws_status rws__body_read_datum(const char *text, size_t n, const rws_field *fields, int n_fields,
+                                const rws_body_limits *limits, rws_body *out, rws_error *err)
+    __attribute__((warn_unused_result));
 void rws__body_release(rws_body *p);
 
 #endif

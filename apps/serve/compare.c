@@ -151,20 +151,17 @@ static void write_group(const comparison *p, const group *g, rws_buffer *out)
     rws__buffer_key_text(out, "panel", g->about->panel);
     rws__buffer_key_text(out, "method", g->about->method);
     rws__buffer_key_number(out, "shade", g->about->shade);
-    rws__buffer_key(out, "keys");
-    rws__buffer_open(out, '{');
+    rws__buffer_open_key(out, "keys", '{');
     for (int i = 0; i < p->bundles.n_keys; i++) {
         if (!g->about->values[i]) continue;
         rws__buffer_key(out, p->bundles.keys[i]);
         rws__buffer_value(out, g->about->values[i]);
     }
     rws__buffer_close(out, '}');
-    rws__buffer_key(out, "runs");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "runs", '[');
     for (int i = 0; i < g->n_runs; i++) rws__buffer_text(out, g->runs[i]->id);
     rws__buffer_close(out, ']');
-    rws__buffer_key(out, "damaged");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "damaged", '[');
     for (int i = 0; i < g->n_runs; i++)
         if (g->runs[i]->damaged) rws__buffer_text(out, g->runs[i]->id);
     rws__buffer_close(out, ']');
@@ -182,12 +179,10 @@ static void write_json(const comparison *p, rws_buffer *out)
     rws__buffer_open(out, '{');
     rws__buffer_key_text(out, "metric", p->metric);
     rws__buffer_key_text(out, "x", p->seconds ? "seconds" : "iteration");
-    rws__buffer_key(out, "keys");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "keys", '[');
     for (int i = 0; i < p->bundles.n_keys; i++) rws__buffer_text(out, p->bundles.keys[i]);
     rws__buffer_close(out, ']');
-    rws__buffer_key(out, "groups");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "groups", '[');
     for (int i = 0; i < p->n_groups; i++) write_group(p, &p->groups[i], out);
     rws__buffer_close(out, ']');
     rws__buffer_close(out, '}');

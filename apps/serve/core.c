@@ -37,8 +37,7 @@ rws_status rws__core_new(const rws_serve_options *options, int port, rws_core **
     if (options->max_memory) rws__buffer_limit(options->max_memory);
     c->changes = rws__changes_new(milliseconds()); /* there is less than one item per second */
     c->posteriors = rws__posteriors_new();
-    c->cache = rws__reply_cache_new();
-    rws_status status = c->changes && c->posteriors && c->cache ? RWS_OK : rws_no_memory(err, "a server");
+    rws_status status = c->changes && c->posteriors ? RWS_OK : rws_no_memory(err, "a server");
     if (status == RWS_OK) status = rws__catalogue_new(options->folders, options->n_folders, &c->catalogue, err);
     if (status != RWS_OK) {
         rws__core_free(c);
@@ -55,7 +54,6 @@ void rws__core_free(rws_core *c)
     rws__catalogue_free(c->catalogue);
     rws__posteriors_free(c->posteriors);
     rws__changes_free(c->changes);
-    rws__reply_cache_free(c->cache);
     pthread_mutex_destroy(&c->drawing);
     pthread_mutex_destroy(&c->watching);
     sem_destroy(&c->work);
@@ -138,8 +136,7 @@ void rws__core_answer(rws_core *c, const rws_request *r, rws_reply *reply)
     if (!rws__gate_pass(&c->gate, r, reply)) return;
     if (r->n_segments && strcmp(r->segment[0], "api") == 0) {
         const rws_route *route = find_route(r, reply);
-        if (route && route->cached) rws__core_answer_cached(c, route, r, reply);
-        else if (route) route->answer(c, r, reply);
+        if (route) route->answer(c, r, reply);
     } else if (get) answer_page(r, reply);
     else {
         rws__reply_fail(reply, 405, "This address takes GET.");

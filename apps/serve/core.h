@@ -18,8 +18,6 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-typedef struct rws_reply_cache rws_reply_cache;
-
 struct rws_core {
     rws_serve_options options; /* borrowed */
     rws_gate          gate;
@@ -27,7 +25,6 @@ struct rws_core {
     rws_catalogue    *catalogue;
     rws_changes      *changes;
     rws_posteriors   *posteriors;
-    rws_reply_cache  *cache;
     sem_t             work;     /* questions that may be answered at a time */
     pthread_mutex_t   drawing;  /* one figure is drawn at a time; taken before the catalogue is read */
     pthread_mutex_t   watching; /* protects the watchers */
@@ -56,7 +53,6 @@ typedef bool rws_handler(rws_core *c, const rws_request *r, rws_reply *reply);
 typedef struct {
     const char  *method, *path; /* "/api/runs/{run}" */
     rws_handler *answer;
-    bool         cached; /* the reply depends on the query and the catalogue only */
     /* For the description (routes.c). */
     const char *id, *summary;
     const char *query;    /* names of the arguments, which blanks part; NULL: none */
@@ -74,15 +70,6 @@ rws_handler rws__answer_overview, rws__answer_openapi, rws__answer_runs, rws__an
     rws__answer_metrics_of, rws__answer_snapshots, rws__answer_pictures, rws__answer_picture, rws__answer_compare,
     rws__answer_compare_svg, rws__answer_compare_pdf, rws__answer_compare_png, rws__answer_compare_csv,
     rws__answer_askable, rws__answer_infer, rws__answer_sample, rws__answer_score, rws__answer_events;
-
-/* ---- Replies that are kept (cache.c). */
-
-rws_reply_cache *rws__reply_cache_new(void);                /* NULL without memory */
-void             rws__reply_cache_free(rws_reply_cache *c); /* NULL is allowed */
-
-/* Answers with the reply that was kept since the catalogue changed last, or with a new one, which many clients that ask
- * at once wait for. */
-bool rws__core_answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply);
 
 /* ---- What several files of routes need. Functions that read runs are called between rws__catalogue_read and
  * rws__catalogue_done. */

@@ -90,11 +90,9 @@ static void write_spark(const rws_result *r, rws_buffer *out)
     int                keep[SPARK];
     if (!h && r->n_histories) h = &r->histories[0];
     const int n = h ? rws__downsample(h->iterations, h->values, h->n, SPARK, keep) : 0;
-    rws__buffer_key(out, "spark");
-    rws__buffer_open(out, '{');
+    rws__buffer_open_key(out, "spark", '{');
     rws__buffer_key_text(out, "metric", h ? h->metric : NULL);
-    rws__buffer_key(out, "values");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "values", '[');
     for (int i = 0; i < n; i++) rws__buffer_number(out, h->values[keep[i]]);
     rws__buffer_close(out, ']');
     rws__buffer_close(out, '}');
@@ -126,15 +124,13 @@ void rws__catalogue_run_write(const rws_core *c, const rws_catalogue_run *run, r
     rws__buffer_key_text(out, "version", r->version);
     rws__buffer_key_text(out, "failure", r->failure);
     rws__buffer_key_true(out, "has_folder", run->folder != NULL);
-    rws__buffer_key(out, "config");
-    rws__buffer_open(out, '{');
+    rws__buffer_open_key(out, "config", '{');
     for (int i = 0; i < r->n_keys; i++) {
         rws__buffer_key(out, r->keys[i].key);
         rws__buffer_value(out, r->keys[i].value);
     }
     rws__buffer_close(out, '}');
-    rws__buffer_key(out, "last");
-    rws__buffer_open(out, '{');
+    rws__buffer_open_key(out, "last", '{');
     for (int i = 0; i < r->n_histories; i++)
         rws__buffer_key_number(out, r->histories[i].metric, rws_result_last(r, r->histories[i].metric));
     rws__buffer_close(out, '}');
@@ -146,8 +142,7 @@ void rws__catalogue_run_write(const rws_core *c, const rws_catalogue_run *run, r
 
 void rws__problems_write(const rws_core *c, rws_buffer *out)
 {
-    rws__buffer_key(out, "problems");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "problems", '[');
     for (int i = 0; rws__catalogue_problem(c->catalogue, i); i++) {
         rws__buffer_open(out, '{');
         rws__buffer_key_text(out, "path", rws__catalogue_problem(c->catalogue, i)->path);
@@ -168,8 +163,7 @@ bool rws__answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
         rws__buffer_open(out, '{');
         rws__buffer_key_number(out, "serial", (double)rws__catalogue_serial(c->catalogue));
         rws__buffer_key_number(out, "event", (double)rws__changes_latest(c->changes));
-        rws__buffer_key(out, "runs");
-        rws__buffer_open(out, '[');
+        rws__buffer_open_key(out, "runs", '[');
         for (int i = 0; i < n; i++) rws__catalogue_run_write(c, runs[i], out);
         rws__buffer_close(out, ']');
         rws__problems_write(c, out);
@@ -205,8 +199,7 @@ static bool read_wanted(const rws_request *r, wanted *w, rws_reply *reply)
 
 static void write_kept(rws_buffer *out, const char *key, const double *values, const int *keep, int n)
 {
-    rws__buffer_key(out, key);
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, key, '[');
     for (int i = 0; i < n; i++) rws__buffer_number(out, values[keep[i]]);
     rws__buffer_close(out, ']');
 }
@@ -233,8 +226,7 @@ static void write_histories(const rws_catalogue_run *run, const wanted *w, int *
     rws__buffer_key_text(out, "id", run->id);
     rws__buffer_key_text(out, "name", r->name);
     rws__buffer_key_number(out, "iteration", (double)r->iteration);
-    rws__buffer_key(out, "metrics");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "metrics", '[');
     for (int i = 0; i < r->n_histories; i++)
         if (!w->names || is_among(r->histories[i].metric, w->names)) write_history(&r->histories[i], w, keep, out);
     rws__buffer_close(out, ']');
@@ -288,8 +280,7 @@ static void write_shot(const rws_shot *s, rws_buffer *out)
     rws__buffer_key_number(out, "iteration", (double)s->iteration);
     rws__buffer_key(out, "values");
     rws__buffer_numbers(out, s->values, s->n);
-    rws__buffer_key(out, "labels");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "labels", '[');
     for (int i = 0; i < s->n; i++) rws__buffer_text(out, s->labels[i]);
     rws__buffer_close(out, ']');
     rws__buffer_close(out, '}');

@@ -1,17 +1,11 @@
-#include "sweep/campaign.h"
+#include "sweep/runs.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/quote.h"
-#include "rws/child.h"
 #include "rws/options.h"
-#include "rws/progress.h"
 #include "rws/output.h"
 #include "rws/signals.h"
 #include "sweep/slurm.h"
-#include "optim/schedule.h"
-#include "store/checkpoint.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -28,222 +22,25 @@ enum { KEY_RETRY = 0x3000, KEY_JSON, MAX_ARGUMENTS = 256, MAX_REFUSALS = 3 };
 #define TASK_WRITES 5.0 /* seconds between two times that a task writes down what it does */
 #define ELSEWHERE 2.0   /* seconds until a run that another program trains is looked at again */
 
-typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
-
-typedef struct {
-    const rws_sweep_run *run;
-    int                  kind; /* index of the first run that differs from this one in the seed only */
-    stage                stage;
-    uint64_t             iteration;  /* the last one that is known */
-    uint64_t             began_at;   /* the iteration at which our child began */
-    double               began;      /* the time at which it began */
-    int                  refused;    /* how often a child has ended with RWS_BAD_INPUT */
-    double               not_before; /* time of the next look at a run that another program trains */
-    char                *failure;    /* a message; NULL: none */
-} entry;
-
-/* How fast runs of a kind are. */
-typedef struct {
-    double seconds, iterations;
-    bool watched; /* measured on whole runs of ours; otherwise a first guess, from the store or from a run under way */
-} pace;
-
-typedef struct {
-    const rws_campaign_options *options;
-    char                       *store;   /* of all runs; NULL: every run has its own */
-    double                      written; /* time at which the task last wrote down what it does */
-    entry                      *entries;
-    int                         n, n_jobs;
-    rws_child                  *children;
-    int                        *doing; /* [n_jobs] the entry that a child works on */
-    char (*last)[RWS_CHILD_LINE];      /* [n_jobs] the last line that a child printed */
-    pace               *paces;         /* [n] by kind */
-    rws_progress        progress;
-    rws_campaign_result result;
-} campaign;
-
-/* ---- what is known of a run */
-
-static bool is_done(const entry *e, const rws_store_progress *p)
-{
-    return p->known && !p->failed && p->iteration >= e->run->config.iterations &&
-           (p->measured || !e->run->final_particles);
-}
-
-/* Whether another program trains the run at the moment. */
-static bool is_busy(const campaign *s, const entry *e)
-{
-    char *folder = rws__file_join(s->options->folder, e->run->name);
-    rws__need_memory(folder != NULL, "the path of a run");
-    const bool busy = rws__folder_is_busy(folder);
-    free(folder);
-    return busy;
-}
-
-/* The store of a run, for the caller to free. */
-static char *store_of(const campaign *s, const entry *e)
-{
-    char *folder = rws__file_join(s->options->folder, e->run->name);
-    char *store = s->store ? strdup(s->store) : rws__file_join(folder, "metrics.sqlite");
-    rws__need_memory(store != NULL, "the path of a run");
-    free(folder);
-    return store;
-}
-
-static bool exists_in(const char *folder, const char *name)
-{
-    char *path = rws__file_join(folder, name);
-    rws__need_memory(path != NULL, "the path of a run");
-    const bool there = access(path, F_OK) == 0;
-    free(path);
-    return there;
-}
-
-/* Refuses what the sweep wants of a run that is trained further, or was trained with other settings. */
-static rws_status compare(const rws_config *wanted, const rws_config *stored, uint64_t done,
-                          const rws_recorded *recorded, rws_error *err)
-{
-    const rws_options o = rws__options_of(wanted);
-    const rws_quoted  run = rws__quote_short(recorded->folder);
-    rws_config        unused;
-    rws_schedule      had, has;
-    RWS_TRY(rws__options_resume(&o, stored, recorded, &unused, err));
-    if (done > wanted->iterations)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "iterations %" PRIu64 " contradict the run in %s, which has done %" PRIu64 ".",
-                        wanted->iterations, run.text, done);
-    if (!wanted->lr) return RWS_OK;
-    RWS_TRY(rws__schedule_parse(stored->lr, &had, err));
-    RWS_TRY(rws__schedule_parse(wanted->lr, &has, err));
-    if (rws__schedule_agree(&had, &has, done)) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "lr %s contradicts the run in %s, which has had %s.",
-                    rws__quote_short(wanted->lr).text, run.text, rws__quote_short(stored->lr).text);
-}
-
-/* Refuses a finished run that is not the sweep's. One without a folder, of which only the metrics are known, is taken
- * as it is. */
-static rws_status check_settings(const campaign *s, const entry *e, rws_error *err)
-{
-    char       *path = rws__file_join(s->options->folder, e->run->name);
-    rws_folder *folder = NULL;
-    rws_config  stored;
-    rws_status  status = RWS_OK;
-    rws__need_memory(path != NULL, "the path of a run");
-    if (exists_in(path, "config.json")) status = rws__folder_open(path, &stored, &folder, err);
-    if (folder) status = compare(&e->run->config, &stored, e->iteration, rws__folder_recorded(folder), err);
-    rws__folder_close(folder);
-    free(path);
-    return status;
-}
-
-static void fail_early(campaign *s, entry *e, rws_status status, const char *message)
-{
-    e->stage = FAILED;
-    e->failure = strdup(message);
-    s->result.failed++;
-    if (!s->result.worst) s->result.worst = status;
-}
-
-static rws_status look_up(campaign *s, entry *e, rws_error *err)
-{
-    rws_store_progress p;
-    char              *store = store_of(s, e);
-    const rws_status   status = rws__store_progress(store, e->run->name, &p, err);
-    free(store);
-    RWS_TRY(status);
-    e->iteration = p.iteration;
-    if (is_done(e, &p)) {
-        const rws_status settings = check_settings(s, e, err);
-        if (settings == RWS_BAD_INPUT) fail_early(s, e, settings, err->text);
-        else RWS_TRY(settings);
-        if (settings == RWS_OK) e->stage = FINISHED;
-    } else if (rws_sweep_run_is_done(e->run, rws_sweep_run_result(e->run, s->options->known))) e->stage = FINISHED;
-    else if (p.failed && !s->options->retry)
-        fail_early(s, e, RWS_BROKEN, "It ended with a numerical failure before; --retry would try again.");
-    if (p.known && p.iteration > 0 && !s->paces[e->kind].watched)
-        s->paces[e->kind] = (pace){p.seconds, (double)p.iteration, false};
-    return RWS_OK;
-}
-
-static void find_kinds(campaign *s, const rws_sweep *sweep)
-{
-    char **kinds = calloc((size_t)s->n, sizeof *kinds);
-    rws__need_memory(kinds != NULL, "a sweep");
-    for (int i = 0; i < s->n; i++) {
-        entry *e = &s->entries[i];
-        e->run = &sweep->runs[i];
-        kinds[i] = rws_sweep_kind(e->run);
-        rws__need_memory(kinds[i] != NULL, "a sweep");
-        while (strcmp(kinds[e->kind], kinds[i]) != 0) e->kind++;
-    }
-    for (int i = 0; i < s->n; i++) free(kinds[i]);
-    free(kinds);
-}
-
-rws_status rws__campaign_separate(const char *folder, rws_error *err)
-{
-    if (!exists_in(folder, "metrics.sqlite")) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT,
-                    "The runs in \"%s\" share a store, which two machines must not write: give tasks another --out.",
-                    rws__quote(folder).text);
-}
-
-/* Whether every run has a store of its own: tasks work on the runs, or have begun them, or files cannot be locked. */
-static bool is_separate(const campaign *s, const rws_sweep *sweep)
-{
-    if (s->options->n_tasks) return true;
-    if (exists_in(s->options->folder, "metrics.sqlite")) return false;
-    bool separate = exists_in(s->options->folder, RWS_TASKS_FOLDER) || !rws__store_has_locks(s->options->folder);
-    for (int i = 0; i < sweep->n && !separate; i++) {
-        char *folder = rws__file_join(s->options->folder, sweep->runs[i].name);
-        separate = exists_in(folder, "metrics.sqlite");
-        free(folder);
-    }
-    return separate;
-}
-
-static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
-{
-    RWS_TRY(rws__file_make_folder(s->options->folder, err));
-    if (s->options->n_tasks) RWS_TRY(rws__campaign_separate(s->options->folder, err));
-    if (s->options->n_tasks) {
-        char            *tasks = rws__file_join(s->options->folder, RWS_TASKS_FOLDER);
-        const rws_status status = rws__file_make_folder(tasks, err);
-        free(tasks);
-        RWS_TRY(status);
-    }
-    if (!is_separate(s, sweep)) {
-        s->store = rws__file_join(s->options->folder, "metrics.sqlite");
-        if (!s->store) return rws_no_memory(err, "a sweep");
-        RWS_TRY(rws__store_make(s->store, err));
-    }
-    find_kinds(s, sweep);
-    for (int i = 0; i < s->n; i++) {
-        RWS_TRY(look_up(s, &s->entries[i], err));
-        s->result.found += s->entries[i].stage == FINISHED;
-    }
-    return RWS_OK;
-}
-
 /* ---- how long it takes */
 
-static double seconds_each(const pace *p)
+static double seconds_each(const rws_sweep_pace *p)
 {
     return p->iterations > 0 ? p->seconds / p->iterations : NAN;
 }
 
 /* The share of the work that is done, and the seconds that are left. If no run of a kind has been timed, the kind
  * counts as fast as the others on average. */
-static void estimate(const campaign *s, double *share, double *left)
+static void estimate(const rws_campaign *s, double *share, double *left)
 {
     double todo = 0, done = 0, longest = 0, known = 0;
     int    n_todo = 0, n_known = 0;
     for (int i = 0; i < s->n; i++)
         if (s->paces[i].iterations > 0) known += seconds_each(&s->paces[i]), n_known++;
     for (int i = 0; i < s->n; i++) {
-        const entry *e = &s->entries[i];
-        double       each = seconds_each(&s->paces[e->kind]);
-        const double all = (double)e->run->config.iterations;
+        const rws_sweep_entry *e = &s->entries[i];
+        double                 each = seconds_each(&s->paces[e->kind]);
+        const double           all = (double)e->run->config.iterations;
         const double gone = e->stage == FINISHED || e->stage == FAILED ? all : fmin((double)e->iteration, all);
         if (isnan(each)) each = known / n_known; /* NaN in the beginning */
         done += each * gone;
@@ -256,7 +53,7 @@ static void estimate(const campaign *s, double *share, double *left)
     *left = isnan(todo) ? NAN : at_once ? fmax(longest, todo / at_once) : 0;
 }
 
-static void show(campaign *s)
+static void show(rws_campaign *s)
 {
     double share, left;
     char   note[128] = "";
@@ -293,7 +90,7 @@ static void add(arguments *a, const char *format, ...)
     va_end(args);
 }
 
-static void add_training(arguments *a, const entry *e, const char *folder, bool resume)
+static void add_training(arguments *a, const rws_sweep_entry *e, const char *folder, bool resume)
 {
     const rws_config *c = &e->run->config;
     add(a, "train");
@@ -318,7 +115,7 @@ static void add_training(arguments *a, const entry *e, const char *folder, bool 
     for (int i = 0; i < c->n_set; i++) add(a, "--set=%s", c->set[i]);
 }
 
-static void add_measuring(arguments *a, const entry *e, const char *folder)
+static void add_measuring(arguments *a, const rws_sweep_entry *e, const char *folder)
 {
     add(a, "eval");
     add(a, "%s/%s", folder, e->run->name);
@@ -332,33 +129,32 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
 
 /* Whether a run continues with what its folder has. A run that ended before its first checkpoint and its first measures
  * begins anew, as the sweep has it now. */
-static bool resumes(const campaign *s, const entry *e)
+static bool resumes(const rws_campaign *s, const rws_sweep_entry *e)
 {
-    char *folder = rws__file_join(s->options->folder, e->run->name);
-    rws__need_memory(folder != NULL, "the path of a run");
-    const bool there =
-        exists_in(folder, "config.json") && (e->iteration > 0 || exists_in(folder, "checkpoint.safetensors"));
+    char      *folder = rws__run_folder(s, e);
+    const bool there = rws__folder_has(folder, "config.json") &&
+                       (e->iteration > 0 || rws__folder_has(folder, "checkpoint.safetensors"));
     free(folder);
     return there;
 }
 
 /* A run whose folder is gone begins without its old measures. */
-static rws_status begin_anew(const campaign *s, entry *e, rws_error *err)
+static rws_status begin_anew(const rws_campaign *s, rws_sweep_entry *e, rws_error *err)
 {
     if (e->iteration == 0) return RWS_OK;
-    char            *store = store_of(s, e);
+    char            *store = rws__run_store(s, e);
     const rws_status status = rws__store_drop(store, e->run->name, err);
     free(store);
     e->iteration = 0;
     return status;
 }
 
-static rws_status launch(campaign *s, int child, int index, stage stage, rws_error *err)
+static rws_status launch(rws_campaign *s, int child, int index, rws_sweep_stage stage, rws_error *err)
 {
-    entry     *e = &s->entries[index];
-    arguments  a = {{strdup("rws")}, 1};
-    const bool resume = stage == TRAINING && resumes(s, e);
-    rws_status status = RWS_OK;
+    rws_sweep_entry *e = &s->entries[index];
+    arguments        a = {{strdup("rws")}, 1};
+    const bool       resume = stage == TRAINING && resumes(s, e);
+    rws_status       status = RWS_OK;
     if (stage == TRAINING && !resume) status = begin_anew(s, e, err);
     if (stage == TRAINING) add_training(&a, e, s->options->folder, resume);
     else add_measuring(&a, e, s->options->folder);
@@ -373,29 +169,19 @@ static rws_status launch(campaign *s, int child, int index, stage stage, rws_err
     return RWS_OK;
 }
 
-/* Whether no process trains the run. */
-static bool is_free(const campaign *s, const entry *e)
-{
-    char *folder = rws__file_join(s->options->folder, e->run->name);
-    rws__need_memory(folder != NULL, "the path of a run");
-    const bool busy = rws__folder_is_busy(folder);
-    free(folder);
-    return !busy;
-}
-
 /* The next run that no process trains, -1 if there is none at the moment. The store is asked again, because another
  * program may have trained the run meanwhile. */
-static rws_status choose(campaign *s, int *index, rws_error *err)
+static rws_status choose(rws_campaign *s, int *index, rws_error *err)
 {
     const double now = rws__clock_now();
     for (int i = 0; i < s->n; i++) {
-        entry *e = &s->entries[i];
+        rws_sweep_entry *e = &s->entries[i];
         if (e->stage != WAITING || now < e->not_before) continue;
-        if (!is_free(s, e)) {
+        if (rws__run_is_busy(s, e)) {
             e->not_before = now + ELSEWHERE;
             continue;
         }
-        RWS_TRY(look_up(s, e, err));
+        RWS_TRY(rws__run_look_up(s, e, err));
         if (e->stage == FINISHED) s->result.finished++;
         if (e->stage != WAITING) continue;
         *index = i;
@@ -409,19 +195,19 @@ static rws_status choose(campaign *s, int *index, rws_error *err)
 
 static void take_line(void *context, int child, const char *text)
 {
-    campaign *s = context;
-    entry    *e = &s->entries[s->doing[child]];
-    uint64_t  iteration;
+    rws_campaign    *s = context;
+    rws_sweep_entry *e = &s->entries[s->doing[child]];
+    uint64_t         iteration;
     snprintf(s->last[child], sizeof s->last[child], "%s", text);
     const char *at = strstr(text, "\"iteration\":");
     if (e->stage != TRAINING || !at || sscanf(at, "\"iteration\":%" SCNu64, &iteration) != 1) return;
     e->iteration = iteration;
     if (!s->paces[e->kind].watched && iteration > e->began_at + 1)
-        s->paces[e->kind] = (pace){rws__clock_now() - e->began, (double)(iteration - e->began_at), false};
+        s->paces[e->kind] = (rws_sweep_pace){rws__clock_now() - e->began, (double)(iteration - e->began_at), false};
 }
 
 /* The line that a child printed last. What `eval` has measured after training is called final_…, as in the store. */
-static json_t *last_line(const campaign *s, int child, bool final)
+static json_t *last_line(const rws_campaign *s, int child, bool final)
 {
     json_t     *line = json_loads(s->last[child], 0, NULL), *named = json_object(), *value;
     const char *key;
@@ -437,12 +223,12 @@ static json_t *last_line(const campaign *s, int child, bool final)
     return named;
 }
 
-static void report_end(campaign *s, int child)
+static void report_end(rws_campaign *s, int child)
 {
-    const entry *e = &s->entries[s->doing[child]];
-    char         left_text[32];
-    double       share, left;
-    int          ended = 0;
+    const rws_sweep_entry *e = &s->entries[s->doing[child]];
+    char                   left_text[32];
+    double                 share, left;
+    int                    ended = 0;
     for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
     estimate(s, &share, &left);
     rws__progress_time(left_text, sizeof left_text, left);
@@ -471,11 +257,11 @@ static void report_end(campaign *s, int child)
     json_decref(line);
 }
 
-static void note_failure(campaign *s, int child, int status)
+static void note_failure(rws_campaign *s, int child, int status)
 {
-    entry      *e = &s->entries[s->doing[child]];
-    const char *complaint = s->children[child].complaint;
-    int         n = 1;
+    rws_sweep_entry *e = &s->entries[s->doing[child]];
+    const char      *complaint = s->children[child].complaint;
+    int              n = 1;
     e->stage = FAILED;
     if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command continues it.", -status);
     else if (complaint[0]) e->failure = strdup(complaint);
@@ -487,14 +273,14 @@ static void note_failure(campaign *s, int child, int status)
     report_end(s, child);
 }
 
-static rws_status child_ended(campaign *s, int child, rws_error *err)
+static rws_status child_ended(rws_campaign *s, int child, rws_error *err)
 {
-    const int index = s->doing[child];
-    entry    *e = &s->entries[index];
-    const int status = rws__child_end(&s->children[child]);
+    const int        index = s->doing[child];
+    rws_sweep_entry *e = &s->entries[index];
+    const int        status = rws__child_end(&s->children[child]);
     if (e->stage == TRAINING && e->iteration > e->began_at) {
-        pace *p = &s->paces[e->kind];
-        if (!p->watched) *p = (pace){.watched = true};
+        rws_sweep_pace *p = &s->paces[e->kind];
+        if (!p->watched) *p = (rws_sweep_pace){.watched = true};
         p->seconds += rws__clock_now() - e->began;
         p->iterations += (double)(e->iteration - e->began_at);
     }
@@ -507,7 +293,7 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
         report_end(s, child);
     } else if (rws__interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
-    } else if (status == RWS_BAD_INPUT && is_busy(s, e)) {
+    } else if (status == RWS_BAD_INPUT && rws__run_is_busy(s, e)) {
         e->stage = WAITING;
         e->not_before = rws__clock_now() + ELSEWHERE;
     } else if (status == RWS_BAD_INPUT && ++e->refused < MAX_REFUSALS) {
@@ -522,21 +308,21 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
 
 /* ---- the loop */
 
-static int n_running(const campaign *s)
+static int n_running(const rws_campaign *s)
 {
     int n = 0;
     for (int i = 0; i < s->n_jobs; i++) n += s->children[i].pid != 0;
     return n;
 }
 
-static bool has_waiting(const campaign *s)
+static bool has_waiting(const rws_campaign *s)
 {
     for (int i = 0; i < s->n; i++)
         if (s->entries[i].stage == WAITING) return true;
     return false;
 }
 
-static rws_status fill_places(campaign *s, rws_error *err)
+static rws_status fill_places(rws_campaign *s, rws_error *err)
 {
     for (int child = 0; child < s->n_jobs; child++) {
         int index;
@@ -549,7 +335,7 @@ static rws_status fill_places(campaign *s, rws_error *err)
 }
 
 /* Writes down what the task does, for `rws sweep --status`. */
-static void write_down(campaign *s, bool ended)
+static void write_down(rws_campaign *s, bool ended)
 {
     const rws_campaign_options *o = s->options;
     rws_task_run                runs[s->n_jobs];
@@ -564,7 +350,7 @@ static void write_down(campaign *s, bool ended)
 }
 
 /* After the first error of this program itself, as after Ctrl-C, no run is started, and those under way are stopped. */
-static rws_status work(campaign *s, rws_error *err)
+static rws_status work(rws_campaign *s, rws_error *err)
 {
     rws_status status = RWS_OK;
     bool       told = false;
@@ -589,7 +375,7 @@ static rws_status work(campaign *s, rws_error *err)
     return status;
 }
 
-static void report_all(const campaign *s)
+static void report_all(const rws_campaign *s)
 {
     const rws_campaign_result *r = &s->result;
     if (s->options->json) {
@@ -608,13 +394,13 @@ static void report_all(const campaign *s)
 rws_status rws__campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
                              rws_error *err)
 {
-    campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? (int)o->jobs : rws__options_cores()};
+    rws_campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? (int)o->jobs : rws__options_cores()};
     s.entries = calloc((size_t)s.n, sizeof *s.entries);
     s.children = calloc((size_t)s.n_jobs, sizeof *s.children);
     s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
     s.last = calloc((size_t)s.n_jobs, sizeof *s.last);
     s.paces = calloc((size_t)s.n, sizeof *s.paces);
-    rws_status status = s.entries && s.children && s.doing && s.last && s.paces ? prepare(&s, sweep, err)
+    rws_status status = s.entries && s.children && s.doing && s.last && s.paces ? rws__runs_prepare(&s, sweep, err)
                                                                                 : rws_no_memory(err, "a sweep");
     if (status == RWS_OK) {
         rws__signals_catch();

@@ -58,7 +58,7 @@ void rws__task_write(const char *folder, int task, int n_tasks, const rws_task_r
         json_array_append_new(json_object_get(o, "runs"),
                               json_pack("{s:s,s:I}", "run", runs[i].run, "iteration", (json_int_t)runs[i].iteration));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL, *path = task_path(folder, name);
-    if (text) (void)!rws__file_write_text(path, text, &ignored);
+    if (text) (void)!rws__file_replace(path, &(rws_piece){text, strlen(text)}, 1, &ignored);
     g_free(path);
     free(text);
     json_decref(o);
@@ -235,7 +235,7 @@ static rws_status write_script(const char *file, const char *folder, int n_tasks
         status = rws__file_replace(copy, &(rws_piece){bytes, size}, 1, err);
         free(bytes);
     }
-    if (status == RWS_OK) status = rws__file_write_text(script, text, err);
+    if (status == RWS_OK) status = rws__file_replace(script, &(rws_piece){text, strlen(text)}, 1, err);
     char *const texts[] = {tasks, copy, self, program, sweep, out, text};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) g_free(texts[i]);
     return status;

@@ -73,8 +73,7 @@ void rws__choices_write(const rws_choice *list, int n, rws_buffer *b)
 
 static void write_values(const rws_marginal *m, rws_buffer *b)
 {
-    rws__buffer_key(b, "values");
-    rws__buffer_open(b, '[');
+    rws__buffer_open_key(b, "values", '[');
     for (int i = 0; i < m->n_values; i++) {
         rws__buffer_open(b, '{');
         rws__buffer_key_number(b, "value", m->values[i].value);
@@ -88,8 +87,7 @@ static void write_values(const rws_marginal *m, rws_buffer *b)
 
 static void write_moments(const char *key, const double *numbers, int n, rws_buffer *b)
 {
-    rws__buffer_key(b, key);
-    rws__buffer_open(b, '[');
+    rws__buffer_open_key(b, key, '[');
     for (int i = 0; i < n; i++) rws__buffer_exact(b, numbers[i]);
     rws__buffer_close(b, ']');
 }
@@ -116,8 +114,7 @@ static void write_marginals(const rws_answers *a, int most_dim, rws_buffer *b)
     rws_marginals *all;
     rws_error      err;
     if (rws_marginals_new(a, most_dim, &all, &err) != RWS_OK) b->starved = true;
-    rws__buffer_key(b, "marginals");
-    rws__buffer_open(b, '[');
+    rws__buffer_open_key(b, "marginals", '[');
     for (int i = 0; all && i < all->n; i++) write_marginal(&all->list[i], b);
     rws__buffer_close(b, ']');
     rws_marginals_free(all);
@@ -136,8 +133,7 @@ static bool has_given(const rws_answers *a)
 static void write_particles(const rws_answers *a, int n, rws_buffer *b)
 {
     const bool given = has_given(a);
-    rws__buffer_key(b, "particles_listed");
-    rws__buffer_open(b, '[');
+    rws__buffer_open_key(b, "particles_listed", '[');
     for (int i = 0; i < n && i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
         rws__buffer_open(b, '{');
@@ -184,8 +180,7 @@ void rws__answers_write(const rws_answers *a, const rws_answers_shown *parts, rw
     rws__buffer_key_exact(out, "log_evidence_error", a->log_evidence_error);
     write_known("exact_log_evidence", a->exact_log_evidence, out);
     rws__buffer_key_number(out, "n_answers", a->n);
-    rws__buffer_key(out, "answers");
-    rws__buffer_open(out, '[');
+    rws__buffer_open_key(out, "answers", '[');
     for (int i = 0; i < a->n && i < parts->answers; i++) write_answer(&a->list[i], out);
     rws__buffer_close(out, ']');
     if (parts->marginals > 0) write_marginals(a, parts->marginals, out);
@@ -215,8 +210,7 @@ void rws__sample_write(const rws_posterior *p, const rws_sample *s, bool choices
     rws__buffer_open(out, '{');
     rws__buffer_key(out, "reports");
     write_reports(out, s->reports, s->n_reports);
-    rws__buffer_key(out, "fields");
-    rws__buffer_open(out, '{');
+    rws__buffer_open_key(out, "fields", '{');
     for (int i = 0; rws_posterior_field(p, i, &f); i++) {
         if (f.label || text || !s->fields[i]) continue;
         rws__buffer_key(out, f.name);

@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 2000 /* particles of a pass, unless the model says fewer */
+#define AT_ONCE 2000       /* particles of a pass about one datum, unless the model says fewer */
+#define ANSWERS_BLOCK 2048 /* bytes that answers take at first */
 
 /* ---- reports and choices of a particle, copied */
 
@@ -254,10 +255,11 @@ static rws_status add_particles(table *t, rws_engine *engine, int row, const can
     return RWS_OK;
 }
 
-static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_error *err)
+/* Adds the rows of a datum of the pass. */
+static rws_status add_rows(table *t, rws_engine *engine, int datum, bool particles, rws_error *err)
 {
     const rws_scores *s = rws__engine_scores(engine);
-    for (int i = 0; i < s->n; i++) {
+    for (int i = (int)s->start[datum]; i < (int)s->start[datum + 1]; i++) {
         const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
         t->scratch.n = 0;
         const rws_status reported = rws__engine_reports(engine, i, add_report, &t->scratch);
@@ -382,42 +384,142 @@ static rws_status close_table(table *t, rws_error *err)
 
 /* ---- asking */
 
-static rws_status ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
-                      table *answers, rws_error *err)
-{
-    const int limit = rws__program_at_once(p, AT_ONCE), most = limit < AT_ONCE ? limit : AT_ONCE;
-    const int K = answers->out->public.n_particles;
-    float   **fields = rws__question_room(p, &answers->out->memory);
-    if (!fields) return rws_no_memory(err, "a datum");
-    RWS_TRY(rws__question_check_given(q, err));
-    bool *reached = RWS_TRY_NEW(&answers->out->memory, bool, q->n_given + 1);
-    if (!reached) return rws_no_memory(err, "given choices");
-    memset(reached, 0, (size_t)q->n_given * sizeof *reached);
-    RWS_TRY(rws__question_read(p, test, q, fields, err));
-    for (int k = 0; k < K; k += most) {
-        const int end = K - k < most ? K : k + most;
-        if (q->stop && q->stop(q->context))
-            return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
-        rws_pass pass = rws__program_question(p, (const float *const *)fields, q->seed, k, end);
-        pass.asked = true;
-        pass.choices = q->particles;
-        pass.given = q->given;
-        pass.n_given = q->n_given;
-        RWS_TRY(rws__engine_forward(engine, &pass, err));
-        RWS_TRY(add_rows(answers, engine, q->particles, err));
-        for (int i = 0; i < q->n_given; i++) reached[i] |= rws__engine_given_reached(engine, i);
-    }
-    RWS_TRY(rws__question_check_reached(p, q, reached, err));
-    if (!p->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
-    return RWS_CALL_MODEL(p->model, posterior, err, p->state, (const float *const *)fields, tell_exact, answers,
-                          &answers->out->public.exact_log_evidence);
-}
-
 void rws_answers_free(rws_answers *a)
 {
     if (!a) return;
     rws__arena_free(&((answers *)a)->memory);
     free(a);
+}
+
+/* False without memory. */
+static bool open_table(table *t, int n_particles)
+{
+    answers *a = calloc(1, sizeof *a);
+    if (!a) return false;
+    a->memory.smallest = ANSWERS_BLOCK;
+    a->public.n_particles = n_particles;
+    a->public.exact_log_evidence = NAN;
+    *t = (table){.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
+    return true;
+}
+
+static void release_table(table *t)
+{
+    tdestroy(t->tree, forget_entry);
+    tdestroy(t->particles, forget_entry);
+    rws__tail_release(&t->tail);
+    free(t->scratch.list);
+    if (t->out) rws_answers_free(&t->out->public);
+}
+
+/* Questions that share passes. They agree in everything but their data. */
+typedef struct {
+    const rws_program  *program;
+    rws_engine         *engine;
+    const rws_question *list;
+    int                 n;
+    uint32_t            first;  /* the number of the first datum, for random numbers */
+    float             **fields; /* n x dim each */
+    bool               *reached;
+    table              *tables; /* one for each question */
+} block;
+
+/* Particles of a pass for each datum. Several data have all of theirs in one pass. */
+static int particles_at_once(const block *b, int K)
+{
+    const int limit = rws__program_at_once(b->program, AT_ONCE), most = limit < AT_ONCE ? limit : AT_ONCE;
+    return b->n > 1 ? K : most;
+}
+
+static rws_status run_passes(block *b, rws_error *err)
+{
+    const rws_question *q = b->list;
+    const int           K = b->tables->out->public.n_particles, most = particles_at_once(b, K);
+    for (int k = 0; k < K; k += most) {
+        const int end = K - k < most ? K : k + most;
+        if (q->stop && q->stop(q->context))
+            return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
+        rws_pass pass = rws__program_question(b->program, (const float *const *)b->fields, q->seed, k, end);
+        pass.n_data = b->n;
+        pass.first_datum = b->first;
+        pass.asked = true;
+        pass.choices = q->particles;
+        pass.given = q->given;
+        pass.n_given = q->n_given;
+        RWS_TRY(rws__engine_forward(b->engine, &pass, err));
+        for (int d = 0; d < b->n; d++) RWS_TRY(add_rows(&b->tables[d], b->engine, d, q->particles, err));
+        for (int i = 0; i < q->n_given; i++) b->reached[i] |= rws__engine_given_reached(b->engine, i);
+    }
+    return rws__question_check_reached(b->program, q, b->reached, err);
+}
+
+/* Sets where[f] to field f of datum d. */
+static void point_at(const block *b, int d, float **where)
+{
+    for (int f = 0; f < b->program->setup.n_fields; f++)
+        where[f] = b->fields[f] + (size_t)d * (size_t)b->program->setup.fields[f].dim;
+}
+
+/* The exact posterior, if the model knows it, is that of the datum alone. */
+static rws_status add_exact(block *b, rws_error *err)
+{
+    const rws_program *p = b->program;
+    float             *fields[p->setup.n_fields + 1];
+    if (!p->model->posterior || b->list->n_given) return RWS_OK;
+    for (int d = 0; d < b->n; d++) {
+        point_at(b, d, fields);
+        RWS_TRY(RWS_CALL_MODEL(p->model, posterior, err, p->state, (const float *const *)fields, tell_exact,
+                               &b->tables[d], &b->tables[d].out->public.exact_log_evidence));
+    }
+    return RWS_OK;
+}
+
+static rws_status ask(block *b, float *const *test, rws_arena *memory, rws_error *err)
+{
+    const rws_question *q = b->list;
+    float              *fields[b->program->setup.n_fields + 1];
+    b->fields = rws__question_room(b->program, b->n, memory);
+    if (!b->fields) return rws_no_memory(err, "a datum");
+    RWS_TRY(rws__question_check_given(q, err));
+    b->reached = RWS_TRY_NEW(memory, bool, q->n_given + 1);
+    if (!b->reached) return rws_no_memory(err, "given choices");
+    memset(b->reached, 0, (size_t)q->n_given * sizeof *b->reached);
+    for (int d = 0; d < b->n; d++) {
+        point_at(b, d, fields);
+        RWS_TRY(rws__question_read(b->program, test, &q[d], fields, err));
+    }
+    RWS_TRY(run_passes(b, err));
+    RWS_TRY(add_exact(b, err));
+    for (int d = 0; d < b->n; d++) RWS_TRY(close_table(&b->tables[d], err));
+    return RWS_OK;
+}
+
+rws_status rws__questions_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *list,
+                              int n, uint32_t first, rws_answers **out, rws_error *err)
+{
+    block          b = {p, engine, list, n, first, NULL, NULL, calloc((size_t)n, sizeof *b.tables)};
+    rws_arena      memory = {0};
+    const int      K = list->n_particles ? list->n_particles : RWS_QUESTION_PARTICLES;
+    const unsigned denormals = rws__denormals_off();
+    rws_status     status = RWS_OK;
+    if (K < 1 || K > RWS_MAX_PARTICLES)
+        status = rws_fail(err, RWS_BAD_INPUT, "A question takes 1 to %d particles, not %d.", RWS_MAX_PARTICLES, K);
+    bool good = b.tables != NULL;
+    for (int d = 0; d < n && good; d++) good = open_table(&b.tables[d], K);
+    if (!good) status = rws_no_memory(err, "answers");
+    if (status == RWS_OK) status = ask(&b, test, &memory, err);
+    for (int d = 0; d < n; d++) {
+        out[d] = NULL;
+        if (status == RWS_OK) {
+            out[d] = &b.tables[d].out->public;
+            b.tables[d].out = NULL;
+        }
+        if (b.tables) release_table(&b.tables[d]);
+    }
+    free(b.tables);
+    rws__arena_free(&memory);
+    rws__denormals_restore(denormals);
+    return status;
 }
 
 rws_status rws__program_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
@@ -426,23 +528,5 @@ rws_status rws__program_ask(const rws_program *p, rws_engine *engine, float *con
     RWS_NEED(out, err);
     *out = NULL;
     if (!q) return rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
-    if (q->n_particles < 0 || q->n_particles > RWS_MAX_PARTICLES)
-        return rws_fail(err, RWS_BAD_INPUT, "A question takes 1 to %d particles, not %d.", RWS_MAX_PARTICLES,
-                        q->n_particles);
-    answers *a = calloc(1, sizeof *a);
-    if (!a) return rws_no_memory(err, "answers");
-    a->public.n_particles = q->n_particles ? q->n_particles : 1000;
-    a->public.exact_log_evidence = NAN;
-    table          answers = {.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
-    const unsigned denormals = rws__denormals_off();
-    rws_status     status = ask(p, engine, test, q, &answers, err);
-    if (status == RWS_OK) status = close_table(&answers, err);
-    rws__denormals_restore(denormals);
-    tdestroy(answers.tree, forget_entry);
-    tdestroy(answers.particles, forget_entry);
-    rws__tail_release(&answers.tail);
-    free(answers.scratch.list);
-    if (status == RWS_OK) *out = &a->public;
-    else rws_answers_free(&a->public);
-    return status;
+    return rws__questions_ask(p, engine, test, q, 1, 0, out, err);
 }

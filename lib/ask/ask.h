@@ -11,6 +11,16 @@
 rws_status rws__program_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *question,
                             rws_answers **out, rws_error *err);
 
+enum { RWS_QUESTION_PARTICLES = 1000 /* unless the question says how many */ };
+
+/* The same for n questions that agree in everything but their data, in one pass for all; question i has the draws of datum
+ * first + i. Either all have answers, or out is n times NULL. */
+rws_status rws__questions_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *list,
+                              int n, uint32_t first, rws_answers **out, rws_error *err);
+
+/* How many data of questions with n_particles share a pass in rws_posterior_ask_many. */
+int rws__questions_at_once(const rws_program *p, int n_particles);
+
 /* The order of numbers in all sorted lists of answers, for qsort: ascending, NaN below all others. */
 static inline int rws__number_order(double x, double y)
 {
@@ -24,8 +34,13 @@ const rws_weighted *rws__particles_sort(rws_arena *memory, const rws_weighted *p
 /* Field i of a datum; false if there is none, or `out` is NULL. */
 bool rws__program_field(const rws_program *p, int i, rws_field *out);
 
-/* Memory for a datum, zeroed: a pointer for each field. NULL without memory. */
-float **rws__question_room(const rws_program *p, rws_arena *memory);
+/* Memory for n data, zeroed: a pointer for each field. NULL without memory. */
+float **rws__question_room(const rws_program *p, int n, rws_arena *memory);
+
+/* The test data that evaluations see, p->n_test by field. RWS_NO_MEMORY, or the failure of the model. The caller releases
+ * them, also after a failure. */
+rws_status rws__test_make(const rws_program *p, int n, float **data, rws_error *err);
+void       rws__test_release(const rws_program *p, float **data);
 
 /* Writes the datum of a question to `fields`. RWS_BAD_INPUT if the model cannot be asked in this way, or does not understand
  * the text or the picture. */

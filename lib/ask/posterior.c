@@ -18,16 +18,10 @@
 
 #define AT_ONCE 2000 /* samples of a pass */
 
-/* An engine that waits for a question. */
-typedef struct idle {
-    rws_engine  *engine;
-    struct idle *next;
-} idle;
-
 struct rws_posterior {
     rws_program     program;
     pthread_mutex_t lock; /* of the list */
-    idle           *engines;
+    rws_idle       *engines;
 };
 
 /* ---- life */
@@ -130,7 +124,7 @@ rws_status rws_posterior_open(const char *path, const rws_config *changes, const
 void rws_posterior_free(rws_posterior *p)
 {
     if (!p) return;
-    for (idle *e = p->engines, *next; e; e = next) {
+    for (rws_idle *e = p->engines, *next; e; e = next) {
         next = e->next;
         rws__engine_free(e->engine);
         free(e);
@@ -160,13 +154,17 @@ bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
     return p && rws__program_field(&p->program, i, out);
 }
 
+const rws_program *rws__posterior_program(const rws_posterior *p)
+{
+    return &p->program;
+}
+
 /* ---- engines */
 
-/* NULL with a message without memory. */
-static idle *engine_take(rws_posterior *p, rws_error *err)
+rws_idle *rws__posterior_take(rws_posterior *p, rws_error *err)
 {
     pthread_mutex_lock(&p->lock);
-    idle *e = p->engines;
+    rws_idle *e = p->engines;
     if (e) p->engines = e->next;
     pthread_mutex_unlock(&p->lock);
     if (!e && (e = calloc(1, sizeof *e)) && !(e->engine = rws__program_engine_new(&p->program))) {
@@ -178,7 +176,7 @@ static idle *engine_take(rws_posterior *p, rws_error *err)
     return NULL;
 }
 
-static void engine_give_back(rws_posterior *p, idle *e)
+void rws__posterior_give_back(rws_posterior *p, rws_idle *e)
 {
     pthread_mutex_lock(&p->lock);
     e->next = p->engines;
@@ -199,10 +197,10 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
     RWS_NEED(out, err);
     *out = NULL;
     RWS_TRY(check_question(question, err));
-    idle *e = engine_take(p, err);
+    rws_idle *e = rws__posterior_take(p, err);
     if (!e) return RWS_NO_MEMORY;
     const rws_status status = rws__program_ask(&p->program, e->engine, NULL, question, out, err);
-    engine_give_back(p, e);
+    rws__posterior_give_back(p, e);
     return status;
 }
 
@@ -211,7 +209,7 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
 static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question *q, const rws_choice *choices, int n,
                         rws_arena *memory, rws_score *out, rws_error *err)
 {
-    float **fields = rws__question_room(&p->program, memory);
+    float **fields = rws__question_room(&p->program, 1, memory);
     if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws__choices_check(choices, n, err));
     RWS_TRY(rws__question_read(&p->program, NULL, q, fields, err));
@@ -232,14 +230,14 @@ rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, c
     RWS_NEED(out, err);
     *out = (rws_score){NAN, NAN};
     RWS_TRY(check_question(question, err));
-    idle *e = engine_take(p, err);
+    rws_idle *e = rws__posterior_take(p, err);
     if (!e) return RWS_NO_MEMORY;
     rws_arena        memory = {0};
     const unsigned   denormals = rws__denormals_off();
     const rws_status status = score(p, e->engine, question, choices, n, &memory, out, err);
     rws__denormals_restore(denormals);
     rws__arena_free(&memory);
-    engine_give_back(p, e);
+    rws__posterior_give_back(p, e);
     return status;
 }
 
@@ -337,8 +335,8 @@ rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, 
     *out = NULL;
     if (n < 1 || n > RWS_MAX_PARTICLES)
         return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, n);
-    samples *s = calloc(1, sizeof *s);
-    idle    *e = s ? engine_take(p, err) : NULL;
+    samples  *s = calloc(1, sizeof *s);
+    rws_idle *e = s ? rws__posterior_take(p, err) : NULL;
     if (!e) {
         free(s);
         return rws_no_memory(err, "samples");
@@ -348,7 +346,7 @@ rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, 
     const rws_status status = sample(p, e->engine, n, seed, &when, s, err);
     rws__engine_watch(e->engine, NULL, NULL);
     rws__denormals_restore(denormals);
-    engine_give_back(p, e);
+    rws__posterior_give_back(p, e);
     if (status == RWS_OK) *out = &s->public;
     else rws_samples_free(&s->public);
     return status;

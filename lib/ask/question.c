@@ -35,21 +35,29 @@ static void copy_datum(const rws_program *p, float *const *data, int datum, floa
     }
 }
 
+rws_status rws__test_make(const rws_program *p, int n, float **data, rws_error *err)
+{
+    memset(data, 0, (size_t)p->setup.n_fields * sizeof *data);
+    for (int f = 0; f < p->setup.n_fields; f++) {
+        data[f] = calloc((size_t)n * (size_t)p->setup.fields[f].dim, sizeof(float));
+        if (!data[f]) return rws_no_memory(err, "the test data");
+    }
+    return rws__program_make_test(p, n, data, err);
+}
+
+void rws__test_release(const rws_program *p, float **data)
+{
+    for (int f = 0; f < p->setup.n_fields; f++) free(data[f]);
+}
+
 /* Makes a test datum with the numbers that evaluations see. Evaluations make all test data in one call of the model's
  * function, so that as many are made here. */
 static rws_status make_test(const rws_program *p, int datum, float *const *fields, rws_error *err)
 {
-    const int  n = datum < p->n_test ? p->n_test : datum + 1;
-    float     *data[p->setup.n_fields];
-    rws_status status = RWS_OK;
-    memset(data, 0, sizeof data);
-    for (int f = 0; f < p->setup.n_fields && status == RWS_OK; f++) {
-        data[f] = calloc((size_t)n * (size_t)p->setup.fields[f].dim, sizeof(float));
-        if (!data[f]) status = rws_no_memory(err, "the test data");
-    }
-    if (status == RWS_OK) status = rws__program_make_test(p, n, data, err);
+    float           *data[p->setup.n_fields + 1];
+    const rws_status status = rws__test_make(p, datum < p->n_test ? p->n_test : datum + 1, data, err);
     if (status == RWS_OK) copy_datum(p, data, datum, fields);
-    for (int f = 0; f < p->setup.n_fields; f++) free(data[f]);
+    rws__test_release(p, data);
     return status;
 }
 
@@ -81,11 +89,11 @@ rws_status rws__question_read(const rws_program *p, float *const *test, const rw
     return find_test(p, test, q->test, fields, err);
 }
 
-float **rws__question_room(const rws_program *p, rws_arena *memory)
+float **rws__question_room(const rws_program *p, int n, rws_arena *memory)
 {
     float **fields = RWS_TRY_NEW(memory, float *, p->setup.n_fields + 1);
     for (int f = 0; f < p->setup.n_fields && fields; f++) {
-        const size_t bytes = (size_t)p->setup.fields[f].dim * sizeof(float);
+        const size_t bytes = (size_t)n * (size_t)p->setup.fields[f].dim * sizeof(float);
         fields[f] = rws__arena_try(memory, bytes);
         if (!fields[f]) return NULL;
         memset(fields[f], 0, bytes);

@@ -56,7 +56,7 @@ static bool grow(rws_arena *a, size_t bytes)
 {
     rws_arena_block *next = a->current ? a->current->next : a->first;
     if (!next || next->bytes < bytes) {
-        size_t size = a->current ? 2 * a->current->bytes : SMALLEST_BLOCK;
+        size_t size = a->current ? 2 * a->current->bytes : a->smallest ? a->smallest : SMALLEST_BLOCK;
         if (size < bytes) size = bytes;
         rws_arena_block *b = aligned_alloc(ALIGN, (sizeof *b + size + ALIGN - 1) / ALIGN * ALIGN);
         if (!b) return false;

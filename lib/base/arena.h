@@ -15,6 +15,7 @@ typedef struct rws_arena_block rws_arena_block;
 typedef struct {
     rws_arena_block *first, *current;
     size_t           used;     /* in the current block */
+    size_t           smallest; /* bytes of the first block; 0: 2^18 */
     uint64_t         n_blocks; /* blocks that were ever requested from the system */
     uint64_t         n_resets;
     /* Called when the system has no memory, unless NULL. It may leave by longjmp or by another fiber; if it returns,

@@ -314,9 +314,10 @@ rws_status rws__file_replace(const char *path, const rws_piece *pieces, int n, r
 {
     struct stat is;
     if (!path) return no_path(err);
-    const bool exists = stat(path, &is) == 0;
+    const bool exists = lstat(path, &is) == 0;
     if (exists && !S_ISREG(is.st_mode))
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": it is not a regular file.", rws__quote(path).text);
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": it is %s.", rws__quote(path).text,
+                        S_ISLNK(is.st_mode) ? "a link; put the file itself in its place" : "not a regular file");
     return replace_file(path, exists ? &is : NULL, pieces, n, err);
 }
 
@@ -381,6 +382,12 @@ bool rws__file_exists(const char *path)
 {
     struct stat about;
     return lstat(path, &about) == 0;
+}
+
+bool rws__file_is_link(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISLNK(about.st_mode);
 }
 
 char *rws__file_join(const char *folder, const char *name)

@@ -41,7 +41,8 @@ typedef struct {
 rws_status rws__file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The same for a file of the program's own: anything but a new or regular file is refused. */
+/* The same for a file of the program's own: anything but a new or regular file is refused, links too, since a folder that
+ * comes from elsewhere could lead to any file. */
 rws_status rws__file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
@@ -57,6 +58,8 @@ rws_status rws__file_make_folder(const char *path, rws_error *err) __attribute__
 
 /* Whether the path has an entry in its folder, be it a link that leads nowhere; errno says why not. */
 bool rws__file_exists(const char *path);
+
+bool rws__file_is_link(const char *path);
 
 /* "folder/name", the caller's to free; NULL without memory, or if either is NULL. The functions above return
  * RWS_NO_MEMORY for a path of NULL, so that the result need not be checked before it is used. */

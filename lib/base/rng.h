@@ -16,7 +16,15 @@ typedef struct {
 typedef enum { RWS_KEY_DATA, RWS_KEY_WAKE, RWS_KEY_SLEEP, RWS_KEY_INIT, RWS_KEY_TEST, RWS_KEY_METRIC } rws_purpose;
 
 /* The phase of a key of RWS_KEY_TEST. An enumeration draws nothing; it does not matter that samples have its key. */
-enum { RWS_TEST_DATA, RWS_TEST_BOUND, RWS_TEST_DREAM, RWS_TEST_QUESTION, RWS_TEST_SAMPLE, RWS_TEST_ORDER };
+enum {
+    RWS_TEST_DATA,
+    RWS_TEST_BOUND,
+    RWS_TEST_DREAM,
+    RWS_TEST_QUESTION,
+    RWS_TEST_SAMPLE,
+    RWS_TEST_ORDER,
+    RWS_TEST_CHECK
+};
 #define RWS_TEST_ENUMERATION RWS_TEST_SAMPLE
 
 rws_key rws__key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase);

@@ -66,16 +66,9 @@ void rws__comm_lost(rws_comm *c, int rank, const char *how)
         snprintf(c->how, sizeof c->how, "%s", how);
         c->lost = rank + 1;
     }
-    const bool tells = c->guards || (news && !rws__comm_watch_tell(c->watch, rank) && c->rank == (rank == 0));
-    if (news && tells && teller && rws__comm_alive(c, &message) != RWS_OK) teller(message.text);
+    if (news) rws__comm_watch_tell(c->watch, rank);
+    if (news && c->rank == (rank == 0) && teller && rws__comm_alive(c, &message) != RWS_OK) teller(message.text);
     pthread_mutex_unlock(&once);
-}
-
-void rws__comm_become_guard(rws_comm *c, int size, rws_member *members)
-{
-    c->guards = true;
-    c->size = size;
-    c->members = members;
 }
 
 /* ---- messages */

@@ -7,7 +7,7 @@
  *     run -> [comm] -> carrier (carrier.h) -> MPI
  *              |
  *              |-> share.c: memory that the ranks of one machine share
- *              '-> watch.c: a guard, which hears from every rank every second
+ *              '-> watch.c: a thread of each rank, by which rank 0 hears from every rank every second
  *
  * Every rank calls the collective functions in the same order. Messages between two ranks with the same tag arrive in
  * the order in which they were sent. A function that fails returns RWS_BAD_INPUT with a message that names the rank
@@ -36,9 +36,8 @@ const char *rws__comm_describe(const rws_comm *c, int rank, char *out, size_t si
 /* Whether a rank is gone: RWS_BAD_INPUT and the message, else RWS_OK. It costs a read of a flag. */
 rws_status rws__comm_alive(const rws_comm *c, rws_error *err);
 
-/* Calls `tell` with the message as soon as a rank is gone: once, in the guard (watch.c), a process that outlives ranks
- * which their launcher ends because of it; or, if there is no guard, on a thread of the first rank that lives. To be
- * called before rws_ranks_open. NULL: nothing is told. */
+/* Calls `tell` with the message as soon as a rank is gone: once, on a thread of rank 0 or, if that is the rank, of rank 1.
+ * To be called before rws_ranks_open. NULL: nothing is told. */
 void rws__comm_on_loss(void (*tell)(const char *message));
 
 /* What the environment says before rws_ranks_open: the number of processes that mpirun or srun has started together (0:
@@ -139,27 +138,16 @@ const rws_member *rws__comm_members(const rws_comm *c);
 /* A rank is gone: `how` ends the message. The first call counts. */
 void rws__comm_lost(rws_comm *c, int rank, const char *how);
 
-typedef struct rws_comm_guard rws_comm_guard;
 typedef struct rws_comm_watch rws_comm_watch;
 
-/* Starts the guard; to be called by the process that will be rank 0, before MPI is opened. NULL: the system gives none.
- * */
-rws_comm_guard *rws__comm_guard_start(rws_comm *c);
+/* Connects the ranks to rank 0 and starts the threads that watch; collective. Where a rank cannot connect to rank 0, the
+ * watch is NULL everywhere and only MPI notices a rank that is gone. */
+rws_status rws__comm_watch_start(rws_comm *c, rws_comm_watch **out, rws_error *err);
 
-/* Ends a guard that is not needed. NULL is allowed. */
-void rws__comm_guard_drop(rws_comm_guard *g);
+/* Tells the ranks that this one is connected with of a rank that is gone. NULL is allowed. */
+void rws__comm_watch_tell(rws_comm_watch *w, int rank);
 
-/* In the guard: c becomes what the guard knows of the ranks. Takes `members`. */
-void rws__comm_become_guard(rws_comm *c, int size, rws_member *members);
-
-/* Starts the thread that hears from the guard; collective, and takes the guard of rank 0. Where a rank cannot connect
- * to the guard, the watch is NULL everywhere and only MPI notices a rank that is gone. */
-rws_status rws__comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err);
-
-/* Tells the guard of a rank that is gone; false: there is no guard. */
-bool rws__comm_watch_tell(rws_comm_watch *w, int rank);
-
-/* Says goodbye and ends the thread and, on rank 0, the guard. NULL is allowed. */
+/* Says goodbye and ends the thread. NULL is allowed. */
 void rws__comm_watch_stop(rws_comm_watch *w);
 
 #endif

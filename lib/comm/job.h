@@ -19,8 +19,7 @@ struct rws_comm {
     int                 *others;   /* by ticket: the rank at the other end */
     int                  n_others;
     rws_comm_watch      *watch;
-    bool                 guards; /* this process is the guard, and no rank */
-    atomic_int           lost;   /* 0: no rank is gone; else its number and one */
+    atomic_int           lost; /* 0: no rank is gone; else its number and one */
     char                 how[96];
     atomic_uint_fast64_t nanoseconds, bytes, messages;
 };

@@ -208,16 +208,10 @@ static rws_status open_world(rws_comm *c, rws_error *err)
     char why[128] = "";
     RWS_TRY(find_carrier(c, &found, err));
     if (!found) return RWS_OK;
-    rws_comm_guard  *guard = rws__comm_started_as() == 0 ? rws__comm_guard_start(c) : NULL;
-    const rws_status status =
-        c->carrier->open(&c->rank, &c->size, why, sizeof why)
-            ? meet(c, err)
-            : rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
-    if (status != RWS_OK || c->size == 1 || c->rank != 0) {
-        rws__comm_guard_drop(guard);
-        guard = NULL;
-    }
-    return status == RWS_OK && c->size > 1 ? rws__comm_watch_start(c, guard, &c->watch, err) : status;
+    if (!c->carrier->open(&c->rank, &c->size, why, sizeof why))
+        return rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
+    RWS_TRY(meet(c, err));
+    return c->size > 1 ? rws__comm_watch_start(c, &c->watch, err) : RWS_OK;
 }
 
 rws_status rws_ranks_open(rws_error *err)

@@ -1,19 +1,15 @@
 /* watch.c - notices a rank that is gone: killed, ended, or cut off from the network.
  *
- *     rank 0 --.
- *     rank 1 --+--> guard, a process beside rank 0        a byte each way every second
- *     rank 2 --'
+ *     rank 1 --.
+ *     rank 2 --+--> rank 0        a byte each way every second
+ *     rank 3 --'
  *
- * MPI by itself may wait for minutes, or for ever. Each rank has a connection to the guard (rank 0 a local one, the
- * others TCP on the network that the ranks share) and a thread that sends and hears a byte every second. A connection
- * that ends without a goodbye, or that is silent for SILENCE seconds, is a rank that is gone: the guard tells the user
- * and the other ranks which one, and every wait of comm.c ends with the message that names it.
+ * MPI by itself may wait for minutes, or for ever, for a machine that is cut off. Each rank has a connection to rank 0 by
+ * TCP, on the network that the ranks share, and a thread that sends and receives a byte every second. A connection that
+ * ends without a goodbye, or that is silent for SILENCE seconds, is a rank that is gone: rank 0 tells the other ranks which
+ * one, and every wait of comm.c ends with the message that names it. If rank 0 is gone, every rank notices it by itself.
  *
- * The guard is a process of its own, in a session of its own, because launchers kill all ranks as soon as one has died,
- * often before a rank has found out which one. The guard outlives the ranks until it has named the one that ended
- * first: the kernel keeps the ends of connections in the order in which they came (epoll), however late the guard gets
- * to run. It is forked before MPI is opened, since MPI does not like processes that fork, and has nothing to do with
- * MPI.
+ * A launcher (mpirun, srun) names a rank that has died, too, and ends the others, perhaps before they have said so.
  */
 #include "comm/comm.h"
 
@@ -29,50 +25,34 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define BEAT 1.0    /* seconds between two bytes */
 #define SILENCE 5.0 /* seconds without a byte after which a rank is gone */
 #define PAUSE 3.0   /* seconds that this thread itself may have stood still (a suspended job) without blaming others */
-#define MAX_CONNECT_SECONDS 10.0 /* seconds until all ranks must be connected */
-#define TICK 250                 /* milliseconds between two looks at the clock */
-#define LAST 10.0                /* seconds that the guard waits for the other ranks to end after one is gone */
+#define TICK 250    /* milliseconds between two looks at the clock */
 #define ADDRESSES 16
 
-enum { BEATS = 'b', GOODBYE = 'e', GONE = 'g', START = 's' };
+enum { BEATS = 'b', GOODBYE = 'e', GONE = 'g' };
 
-/* A connection between a rank and the guard, at either end. */
+/* A connection between a rank and rank 0, at either end. */
 typedef struct {
-    int     socket; /* -1: none */
-    int     rank;
+    int     socket;  /* -1: none */
+    int     rank;    /* at the other end */
     bool    goodbye; /* the other side ends in order */
     double  heard;
     uint8_t said[5]; /* an unfinished message: GONE and the number of a rank, 4 bytes */
     int     n_said;
 } line;
 
-struct rws_comm_watch {
-    rws_comm   *comm;
-    line        guard;
-    pthread_t   thread;
-    atomic_bool stop;
-    int         wake[2]; /* a pipe that lets the thread begin, and ends its poll */
-    bool        begun;   /* there is a thread */
-    pid_t       process; /* the guard's, on rank 0; else 0 */
-};
-
-/* Where the guard listens. */
+/* Where rank 0 listens. */
 typedef struct {
     uint64_t cookie; /* strangers do not know it */
     uint32_t address[ADDRESSES];
@@ -81,10 +61,16 @@ typedef struct {
     bool     listens;
 } invitation;
 
-struct rws_comm_guard {
-    invitation invitation;
-    int        socket; /* to the guard */
-    pid_t      process;
+struct rws_comm_watch {
+    rws_comm   *comm;
+    line       *lines;     /* of rank 0: one for each rank, its own unused; of another rank: the one to rank 0 */
+    int         n;         /* lines */
+    int         listening; /* of rank 0, until all ranks are connected; else -1 */
+    invitation  invitation;
+    pthread_t   thread;
+    atomic_bool stop;
+    int         wake[2]; /* a pipe that lets the thread begin, and ends its poll */
+    bool        begun;   /* there is a thread */
 };
 
 /* What a rank says first. */
@@ -130,7 +116,7 @@ static void set_up(int socket)
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/* Connects to the guard at one of its addresses; -1 if none answers in the right way. */
+/* Connects to rank 0 at one of its addresses; -1 if none answers in the right way. */
 static int connect_to(const invitation *i, int rank)
 {
     for (int k = 0; k < i->n; k++) {
@@ -197,118 +183,17 @@ static bool hear(line *l, int *gone)
     }
 }
 
-/* ---- the guard */
+/* ---- the thread of a rank */
 
-typedef struct {
-    rws_comm *comm; /* the copy of rank 0's that the guard has */
-    line     *lines;
-    int       n;    /* ranks */
-    int       ends; /* epoll: connections that have ended */
-    int       lost; /* -1: no rank */
-    double    lost_at;
-} guard;
-
-/* Tells the user, and all ranks. The first loss counts: launchers end the other ranks after it. */
-static void lose(guard *g, int rank, const char *how)
-{
-    if (g->lost >= 0 || rank < 0 || rank >= g->n) return;
-    g->lost = rank;
-    g->lost_at = rws__clock_now();
-    rws__comm_lost(g->comm, rank, how);
-    for (int i = 0; i < g->n; i++) say_gone(&g->lines[i], rank);
-}
-
-static void listen_to(guard *g, line *l)
+static void watch_line(rws_comm_watch *w, line *l, double now)
 {
     int        gone = -1;
     const bool lives = hear(l, &gone);
-    if (gone >= 0) lose(g, gone, "cannot be reached");
-    if (lives) return;
-    hang_up(l);
-    if (!l->goodbye) lose(g, l->rank, "has ended unexpectedly");
-}
-
-/* A job may be suspended as a whole, without its guard: rank 0, beside it, is then silent as well. */
-static void check_silence(guard *g, double now, bool paused)
-{
-    const bool suspended = paused || (g->lines[0].socket >= 0 && now - g->lines[0].heard > 2 * BEAT);
-    for (int i = 0; i < g->n; i++) {
-        line *l = &g->lines[i];
-        if (suspended && i > 0) l->heard = now;
-        if (i == 0 || l->socket < 0 || now - l->heard <= SILENCE) continue;
-        hang_up(l);
-        lose(g, l->rank, "has not been heard of for 5 seconds");
-    }
-}
-
-static int n_connected(const guard *g)
-{
-    int n = 0;
-    for (int i = 0; i < g->n; i++) n += g->lines[i].socket >= 0;
-    return n;
-}
-
-static void stand_guard(guard *g)
-{
-    struct epoll_event events[64];
-    double             last = rws__clock_now(), beat = 0;
-    for (int i = 0; i < g->n; i++) {
-        struct epoll_event e = {.events = EPOLLRDHUP, .data.u32 = (uint32_t)i};
-        g->lines[i].heard = last;
-        epoll_ctl(g->ends, EPOLL_CTL_ADD, g->lines[i].socket, &e);
-    }
-    while (n_connected(g) && (g->lost < 0 || last - g->lost_at < LAST)) {
-        const int    n = epoll_wait(g->ends, events, 64, TICK);
-        const double now = rws__clock_now();
-        for (int i = 0; i < n; i++)
-            if (g->lines[events[i].data.u32].socket >= 0) listen_to(g, &g->lines[events[i].data.u32]);
-        if (n == 64) continue; /* there may be more, which have ended before anything below */
-        for (int i = 0; i < g->n; i++)
-            if (g->lines[i].socket >= 0) listen_to(g, &g->lines[i]);
-        check_silence(g, now, now - last > PAUSE);
-        last = now;
-        if (now - beat < BEAT) continue;
-        beat = now;
-        for (int i = 0; i < g->n; i++) say(&g->lines[i], &(uint8_t){BEATS}, 1);
-    }
-}
-
-/* Takes in the other ranks as they come; false: not all do. */
-static bool accept_all(guard *g, int listening, const invitation *i)
-{
-    const double since = rws__clock_now();
-    int          missing = g->n - 1;
-    while (missing > 0 && rws__clock_now() - since < MAX_CONNECT_SECONDS) {
-        struct pollfd polls[2] = {{.fd = listening, .events = POLLIN}, {.fd = g->lines[0].socket, .events = POLLIN}};
-        poll(polls, 2, TICK);
-        if (polls[1].revents) return false; /* rank 0 says nothing until all are there: it has ended */
-        if (!polls[0].revents) continue;
-        const int      s = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        greeting       hello;
-        const uint64_t answer = ~i->cookie;
-        if (s < 0) continue;
-        if (ready(s, POLLIN, 2) && recv(s, &hello, sizeof hello, 0) == sizeof hello && hello.cookie == i->cookie &&
-            hello.rank > 0 && hello.rank < g->n && g->lines[hello.rank].socket < 0 &&
-            send(s, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer) {
-            set_up(s);
-            g->lines[hello.rank].socket = s;
-            missing--;
-        } else {
-            close(s);
-        }
-    }
-    return !missing;
-}
-
-static bool read_all(int socket, void *to, size_t bytes)
-{
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t n = read(socket, (char *)to + done, bytes - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        done += (size_t)n;
-    }
-    return true;
+    if (gone >= 0 && gone < rws__comm_size(w->comm)) rws__comm_lost(w->comm, gone, "is gone");
+    if (lives && now - l->heard <= SILENCE) return;
+    if (lives) rws__comm_lost(w->comm, l->rank, "has not been heard of for 5 seconds");
+    else if (!l->goodbye) rws__comm_lost(w->comm, l->rank, "has ended unexpectedly");
+    hang_up(l); /* after a silent rank was told that it is taken for gone */
 }
 
 /* A connection per rank may be more than a process usually opens. */
@@ -320,138 +205,69 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* What `ps` shows, in place of the arguments of rank 0. */
-static void set_title(int process)
+/* On rank 0: takes in the other ranks as they come, until all have or the thread is woken. */
+static void accept_all(rws_comm_watch *w)
 {
-    char  text[1024], *at;
-    FILE *f = fopen("/proc/self/stat", "re");
-    if (!f) return;
-    const size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = '\0';
-    unsigned long first = 0, end = 0;
-    at = strrchr(text, ')');
-    for (int field = 2; at && field < 48; field++) at = strchr(at + 1, ' '); /* 48 and 49: see proc(5) */
-    if (!at || sscanf(at, " %lu %lu", &first, &end) != 2 || end <= first) return;
-    memset((void *)first, 0, end - first);
-    snprintf((char *)first, end - first, "rws: guard of the ranks of process %d", process);
-    prctl(PR_SET_NAME, "rws-guard");
-}
-
-/* Only stderr, the connection to rank 0 and the listening socket stay open: launchers look at the end of others. */
-static void leave_rank(int *socket, int *listening)
-{
-    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP};
-    const int        nothing = open("/dev/null", O_RDWR);
-    setsid();
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
-    int       high = *socket > *listening ? *socket : *listening;
-    const int one = fcntl(*socket, F_DUPFD, high + 1), two = fcntl(*listening, F_DUPFD, high + 1);
-    for (int i = 0; i < 2 && nothing >= 0; i++) dup2(nothing, i);
-    *socket = dup2(one, 3);
-    *listening = dup2(two, 4);
-    close_range(5, ~0u, 0);
-}
-
-static _Noreturn void be_guard(rws_comm *c, int socket, int listening, const invitation *i)
-{
-    const int rank0 = (int)getppid();
-    guard     g = {.comm = c, .lost = -1};
-    uint8_t   word = 0;
-    leave_rank(&socket, &listening);
-    set_title(rank0);
+    int missing = w->n - 1;
     raise_limit();
-    if (!read_all(socket, &g.n, sizeof g.n) || g.n < 2) _exit(0); /* no guard is needed */
-    rws_member *members = calloc((size_t)g.n, sizeof *members);
-    g.lines = calloc((size_t)g.n, sizeof *g.lines);
-    if (!members || !g.lines || !read_all(socket, members, (size_t)g.n * sizeof *members)) _exit(1);
-    rws__comm_become_guard(c, g.n, members);
-    for (int k = 0; k < g.n; k++) g.lines[k] = (line){.socket = k ? -1 : socket, .rank = k};
-    g.ends = epoll_create1(EPOLL_CLOEXEC);
-    if (!accept_all(&g, listening, i) || g.ends < 0) _exit(1);
-    close(listening);
-    if (!read_all(socket, &word, 1) || word != START) _exit(0); /* a rank could not connect */
-    stand_guard(&g);
-    _exit(0);
-}
-
-rws_comm_guard *rws__comm_guard_start(rws_comm *c)
-{
-    rws_comm_guard *g = calloc(1, sizeof *g);
-    int             ends[2] = {-1, -1};
-    if (!g) return NULL;
-    g->process = -1;
-    const int listening = listen_here(&g->invitation);
-    if (g->invitation.listens && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
-        fflush(NULL); /* nothing is printed twice */
-        g->process = fork();
-        if (g->process == 0) be_guard(c, ends[1], listening, &g->invitation);
+    while (missing > 0) {
+        struct pollfd polls[2] = {{.fd = w->listening, .events = POLLIN}, {.fd = w->wake[0], .events = POLLIN}};
+        poll(polls, 2, -1);
+        if (polls[1].revents) return; /* a rank could not connect */
+        const int      s = accept4(w->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        greeting       hello;
+        const uint64_t answer = ~w->invitation.cookie;
+        if (s < 0) continue;
+        if (ready(s, POLLIN, 2) && recv(s, &hello, sizeof hello, 0) == sizeof hello &&
+            hello.cookie == w->invitation.cookie && hello.rank > 0 && hello.rank < w->n &&
+            w->lines[hello.rank].socket < 0 && send(s, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer) {
+            set_up(s);
+            w->lines[hello.rank].socket = s;
+            missing--;
+        } else {
+            close(s);
+        }
     }
-    if (listening >= 0) close(listening);
-    if (ends[1] >= 0) close(ends[1]);
-    g->socket = ends[0];
-    if (g->process > 0) return g;
-    if (ends[0] >= 0) close(ends[0]);
-    free(g);
-    return NULL;
 }
 
-void rws__comm_guard_drop(rws_comm_guard *g)
+/* Waits until a connection has something to say, the thread is woken, or it is time to look at the clock. */
+static void wait_for_lines(rws_comm_watch *w, struct pollfd *polls)
 {
-    if (!g) return;
-    close(g->socket);
-    waitpid(g->process, NULL, 0);
-    free(g);
+    for (int i = 0; i < w->n; i++) polls[i] = (struct pollfd){.fd = w->lines[i].socket, .events = POLLIN};
+    polls[w->n] = (struct pollfd){.fd = w->wake[0], .events = POLLIN};
+    poll(polls, (nfds_t)w->n + 1, TICK);
 }
-
-/* ---- the thread of a rank */
 
 /* The thread is made before the ranks agree that all of them watch, and waits for what they agree on. */
-static void *listen_to_guard(void *context)
+static void *watch(void *context)
 {
     rws_comm_watch *w = context;
     char            begin;
+    if (w->listening >= 0) accept_all(w);
     if (TEMP_FAILURE_RETRY(read(w->wake[0], &begin, 1)) != 1) return NULL;
-    double last = rws__clock_now(), beat = 0;
-    w->guard.heard = last;
+    struct pollfd polls[w->n + 1];
+    double        last = rws__clock_now(), beat = 0;
+    for (int i = 0; i < w->n; i++) w->lines[i].heard = last;
     while (!w->stop) {
-        struct pollfd polls[2] = {{.fd = w->guard.socket, .events = POLLIN}, {.fd = w->wake[0], .events = POLLIN}};
-        poll(polls, 2, TICK);
+        wait_for_lines(w, polls);
         const double now = rws__clock_now();
-        if (now - last > PAUSE) w->guard.heard = now; /* this process was suspended, and the guard may have been */
-        last = now;
-        if (w->guard.socket < 0) continue;
-        int        gone = -1;
-        const bool lives = hear(&w->guard, &gone);
-        if (gone >= 0 && gone < rws__comm_size(w->comm)) rws__comm_lost(w->comm, gone, "is gone");
-        if (!lives || now - w->guard.heard > SILENCE) {
-            hang_up(&w->guard);
-            rws__comm_lost(w->comm, 0,
-                           lives ? "has not been heard of for 5 seconds"
-                                 : "or the guard beside it, which watches over the ranks, has ended unexpectedly");
+        for (int i = 0; i < w->n; i++) {
+            if (now - last > PAUSE) w->lines[i].heard = now; /* this process was suspended, and others may have been */
+            if (w->lines[i].socket >= 0) watch_line(w, &w->lines[i], now);
+            if (now - beat >= BEAT) say(&w->lines[i], &(uint8_t){BEATS}, 1);
         }
-        if (now - beat < BEAT) continue;
-        beat = now;
-        say(&w->guard, &(uint8_t){BEATS}, 1);
+        if (now - beat >= BEAT) beat = now;
+        last = now;
     }
     return NULL;
 }
 
-bool rws__comm_watch_tell(rws_comm_watch *w, int rank)
+void rws__comm_watch_tell(rws_comm_watch *w, int rank)
 {
-    if (!w || w->guard.socket < 0) return false;
-    say_gone(&w->guard, rank);
-    return true;
+    for (int i = 0; w && i < w->n; i++) say_gone(&w->lines[i], rank);
 }
 
-/* Rank 0 tells the guard who the ranks are. */
-static bool introduce_all(const rws_comm *c, const rws_comm_guard *g)
-{
-    const int    n = rws__comm_size(c);
-    const size_t bytes = (size_t)n * sizeof(rws_member);
-    return g && send(g->socket, &n, sizeof n, MSG_NOSIGNAL) == sizeof n &&
-           send(g->socket, rws__comm_members(c), bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
-}
+/* ---- beginning and end */
 
 /* Wakes the thread, which begins, or ends if it is to stop. */
 static void wake(rws_comm_watch *w)
@@ -467,54 +283,52 @@ static void watch_free(rws_comm_watch *w)
         wake(w);
         pthread_join(w->thread, NULL);
     }
-    hang_up(&w->guard);
-    if (w->process > 0) waitpid(w->process, NULL, 0);
+    for (int i = 0; i < w->n; i++) hang_up(&w->lines[i]);
+    if (w->listening >= 0) close(w->listening);
     for (int i = 0; i < 2; i++)
         if (w->wake[i] > 0) close(w->wake[i]);
+    free(w->lines);
     free(w);
 }
 
 /* NULL: there is no memory, or no pipe. */
 static rws_comm_watch *watch_new(rws_comm *c)
 {
+    const int       rank = rws__comm_rank(c), n = rank == 0 ? rws__comm_size(c) : 1;
     rws_comm_watch *w = calloc(1, sizeof *w);
-    if (w && pipe2(w->wake, O_CLOEXEC) != 0) {
+    if (!w) return NULL;
+    w->comm = c;
+    w->listening = -1;
+    w->lines = calloc((size_t)n, sizeof *w->lines);
+    if (!w->lines || pipe2(w->wake, O_CLOEXEC) != 0) {
+        free(w->lines);
         free(w);
         return NULL;
     }
-    if (!w) return NULL;
-    w->comm = c;
-    w->guard = (line){.socket = -1};
+    w->n = n;
+    for (int i = 0; i < n; i++) w->lines[i] = (line){.socket = -1, .rank = i};
+    if (rank == 0) w->listening = listen_here(&w->invitation);
     return w;
 }
 
-rws_status rws__comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err)
+rws_status rws__comm_watch_start(rws_comm *c, rws_comm_watch **out, rws_error *err)
 {
     const int       rank = rws__comm_rank(c), R = rws__comm_size(c);
     rws_comm_watch *w = watch_new(c);
-    invitation      i = {0};
+    invitation      i = w && rank == 0 ? w->invitation : (invitation){0};
     int             all[R], mine;
     *out = NULL;
-    if (w && rank == 0 && introduce_all(c, g)) i = g->invitation;
     rws_status status = rws__comm_broadcast(c, &i, sizeof i, err);
-    if (w && rank == 0 && g) {
-        w->guard.socket = g->socket;
-        w->process = g->process;
-        free(g);
-    } else {
-        rws__comm_guard_drop(g);
-        if (w && status == RWS_OK && i.listens) w->guard.socket = connect_to(&i, rank);
-    }
+    mine = w && i.listens && status == RWS_OK;
+    if (mine && rank > 0) mine = (w->lines[0].socket = connect_to(&i, rank)) >= 0;
     /* A rank that lacks anything for the watch says so here, and then no rank watches. */
-    mine = w && w->guard.socket >= 0;
-    if (mine) mine = w->begun = pthread_create(&w->thread, NULL, listen_to_guard, w) == 0;
+    if (mine) mine = w->begun = pthread_create(&w->thread, NULL, watch, w) == 0;
     if (status == RWS_OK) status = rws__comm_gather(c, &mine, sizeof mine, all, err);
     for (int k = 0; k < R && mine && status == RWS_OK; k++) mine &= all[k];
     if (status != RWS_OK || !mine) {
         watch_free(w);
         return status;
     }
-    if (rank == 0) say(&w->guard, &(uint8_t){START}, 1);
     wake(w);
     *out = w;
     return RWS_OK;
@@ -522,8 +336,7 @@ rws_status rws__comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch 
 
 void rws__comm_watch_stop(rws_comm_watch *w)
 {
-    if (!w) return;
-    /* What is said first: after it, the end of the connection is no news. */
-    say(&w->guard, &(uint8_t){GOODBYE}, 1);
+    /* What is said first: after it, the end of a connection means nothing. */
+    for (int i = 0; w && i < w->n; i++) say(&w->lines[i], &(uint8_t){GOODBYE}, 1);
     watch_free(w);
 }

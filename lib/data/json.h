@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 /* The document, the caller's to json_decref. NULL with the mistake in *why, or with *starved set: there was no memory.
  * */
@@ -32,6 +33,20 @@ static inline json_t *rws__json_copy(const json_t *object)
     if (json_object_size(copy) == json_object_size(object)) return copy;
     json_decref(copy);
     return NULL;
+}
+
+/* The document as text, for the caller to free; NULL without memory. Into a buffer of the right size: where memory runs
+ * out while its own buffer grows, jansson's json_dumps may leave a key out and continue. */
+static inline char *rws__json_text(const json_t *document, size_t flags)
+{
+    const size_t size = json_dumpb(document, NULL, 0, flags);
+    char        *text = size ? malloc(size + 1) : NULL;
+    if (text && json_dumpb(document, text, size, flags) != size) {
+        free(text);
+        return NULL;
+    }
+    if (text) text[size] = '\0';
+    return text;
 }
 
 #endif

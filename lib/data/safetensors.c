@@ -1,11 +1,10 @@
-#include "data/safetensors.h"
+#include "data/safetensors_format.h"
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "data/json.h"
 
-#include <glib.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,16 +13,6 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order is taken for the machine's");
 _Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
-
-/* The limit of the format's reference implementation. */
-#define MAX_HEADER ((size_t)100000000)
-#define LENGTH_BYTES sizeof(uint64_t)
-#define METADATA_KEY "__metadata__"
-#define HEADER_CHECKSUM "header_crc32" /* keys of the metadata: the checksum of the header, */
-#define TENSOR_CHECKSUM "crc32."       /* and, followed by a tensor's name, of its data */
-#define CHECKSUM_OPENS "\"" HEADER_CHECKSUM "\":\""
-
-enum { CHECKSUM_DIGITS = 8 };
 
 static const struct {
     const char *name;
@@ -46,32 +35,31 @@ size_t rws__dtype_size(rws_dtype dtype)
     return dtypes[dtype].size;
 }
 
-typedef struct {
-    char text[CHECKSUM_DIGITS + 1];
-} checksum;
-
-static checksum print_checksum(uLong crc)
+rws_status rws__st_no_memory(const char *path, rws_error *err)
 {
-    checksum out;
+    return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the tensors of \"%s\".", rws__quote(path).text);
+}
+
+static rws_st_checksum print_checksum(uLong crc)
+{
+    rws_st_checksum out;
     snprintf(out.text, sizeof out.text, "%08lx", crc & 0xffffffffu);
     return out;
 }
 
-static checksum checksum_of(const void *bytes, size_t size)
+rws_st_checksum rws__st_checksum_of(const void *bytes, size_t size)
 {
     return print_checksum(size ? crc32_z(crc32_z(0, NULL, 0), bytes, size) : crc32_z(0, NULL, 0));
 }
 
-/* Where the digits of its own checksum stand in a header; NULL if it has none. */
-static const char *find_digits(const char *header, size_t length)
+const char *rws__st_find_digits(const char *header, size_t length)
 {
     const size_t opening = strlen(CHECKSUM_OPENS);
     const char  *at = memmem(header, length, CHECKSUM_OPENS, opening);
     return at && at + opening + CHECKSUM_DIGITS <= header + length ? at + opening : NULL;
 }
 
-/* The checksum of a header, in which the digits at `digits` count as zeros. */
-static checksum checksum_of_header(const char *header, size_t length, const char *digits)
+rws_st_checksum rws__st_checksum_of_header(const char *header, size_t length, const char *digits)
 {
     const size_t before = (size_t)(digits - header), after = before + CHECKSUM_DIGITS;
     uLong        crc = crc32_z(crc32_z(0, NULL, 0), (const Bytef *)header, before);
@@ -79,9 +67,7 @@ static checksum checksum_of_header(const char *header, size_t length, const char
     return print_checksum(crc32_z(crc, (const Bytef *)header + after, length - after));
 }
 
-/* Bytes of a tensor, and its elements; false if the bytes do not fit in a size_t. A dimension of 0 makes the tensor
- * empty whatever the other dimensions are, so zeros are looked for before the dimensions are multiplied. */
-static int measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_elements, size_t *n_bytes)
+bool rws__st_measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_elements, size_t *n_bytes)
 {
     size_t n = 1;
     for (int d = 0; d < n_dims; d++) {
@@ -93,168 +79,6 @@ static int measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_e
     *n_elements = n;
     return !__builtin_mul_overflow(n, rws__dtype_size(dtype), n_bytes);
 }
-
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
-
-/* A place in the data, for tensor `which` of the caller. */
-typedef struct {
-    size_t which, n_bytes;
-} placement;
-
-/* Sorts tensors by falling size of an element, and keeps the caller's order within a size. As the data begin at a
- * multiple of 8, each tensor is then aligned. */
-static void place(const rws_tensor_out *tensors, size_t n, placement *places)
-{
-    size_t n_placed = 0;
-    for (size_t size = 8; size >= 1; size /= 2) {
-        for (size_t i = 0; i < n; i++) {
-            if (rws__dtype_size(tensors[i].dtype) == size) places[n_placed++].which = i;
-        }
-    }
-    RWS_CHECK(n_placed == n);
-    for (size_t i = 0; i < n; i++) {
-        const rws_tensor_out *t = &tensors[places[i].which];
-        RWS_CHECK(t->n_dims >= 0 && t->n_dims <= RWS_MAX_TENSOR_DIMS);
-        size_t n_elements;
-        RWS_CHECK(measure(t->dtype, t->n_dims, t->shape, &n_elements, &places[i].n_bytes));
-        RWS_CHECK(t->data || n_elements == 0);
-    }
-}
-
-static rws_status no_memory(const char *path, rws_error *err)
-{
-    return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the tensors of \"%s\".", rws__quote(path).text);
-}
-
-/* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}, a new reference; NULL without memory. */
-static json_t *describe_tensor(const rws_tensor_out *t, size_t begin, size_t end)
-{
-    json_t *shape = json_array();
-    for (int d = 0; d < t->n_dims; d++) {
-        if (json_array_append_new(shape, json_integer((json_int_t)t->shape[d])) != 0) {
-            json_decref(shape);
-            return NULL;
-        }
-    }
-    /* "o" takes over the reference to shape, also on failure. */
-    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", rws__dtype_name(t->dtype), "shape", shape, "data_offsets",
-                     (json_int_t)begin, (json_int_t)end);
-}
-
-/* Adds an entry for each tensor to the header. */
-static rws_status describe_tensors(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
-                                   json_t *header, rws_error *err)
-{
-    size_t begin = 0;
-    for (size_t i = 0; i < n; i++) {
-        const rws_tensor_out *t = &tensors[places[i].which];
-        const size_t          end = begin + places[i].n_bytes;
-        if (!g_utf8_validate(t->name, -1, NULL))
-            return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is not UTF-8.",
-                            rws__quote(path).text, rws__quote(t->name).text);
-        if (strcmp(t->name, METADATA_KEY) == 0 || json_object_get(header, t->name))
-            return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.",
-                            rws__quote(path).text, rws__quote(t->name).text);
-        if (json_object_set_new(header, t->name, describe_tensor(t, begin, end)) != 0) return no_memory(path, err);
-        begin = end;
-    }
-    return RWS_OK;
-}
-
-/* The header as text, padded with blanks so that the data after it is aligned; *length counts the padding. *out is the
- * caller's to free. */
-static rws_status print_header(const char *path, const json_t *header, char **out, size_t *length, rws_error *err)
-{
-    const size_t bare = json_dumpb(header, NULL, 0, JSON_COMPACT);
-    *length = (LENGTH_BYTES + bare + 7) / 8 * 8 - LENGTH_BYTES;
-    if (bare == 0) return no_memory(path, err);
-    if (*length > MAX_HEADER)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "Cannot write \"%s\": its header would have %zu bytes, and the format allows %zu.",
-                        rws__quote(path).text, *length, MAX_HEADER);
-    char *text = malloc(*length);
-    if (!text) return no_memory(path, err);
-    memset(text, ' ', *length);
-    if (json_dumpb(header, text, bare, JSON_COMPACT) != bare) {
-        free(text);
-        return no_memory(path, err);
-    }
-    *out = text;
-    return RWS_OK;
-}
-
-/* A copy of the metadata with the checksums of the tensors, and zeros for the checksum of the header; NULL without
- * memory. */
-static json_t *add_checksums(json_t *metadata, const rws_tensor_out *tensors, size_t n, const placement *places)
-{
-    json_t *out = rws__json_copy(metadata);
-    bool    complete = out && json_object_set_new(out, HEADER_CHECKSUM, json_string("00000000")) == 0;
-    for (size_t i = 0; i < n && complete; i++) {
-        const rws_tensor_out *t = &tensors[places[i].which];
-        char                 *key;
-        if (asprintf(&key, TENSOR_CHECKSUM "%s", t->name) < 0) key = NULL;
-        const checksum sum = checksum_of(t->data, places[i].n_bytes);
-        complete = key && json_object_set_new_nocheck(out, key, json_string(sum.text)) == 0;
-        free(key);
-    }
-    if (complete) return out;
-    json_decref(out);
-    return NULL;
-}
-
-/* Adds the metadata, with checksums, to the header. */
-static rws_status describe_metadata(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
-                                    json_t *metadata, json_t *header, rws_error *err)
-{
-    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at))
-        RWS_CHECK(json_is_string(json_object_iter_value(at)));
-    if (!metadata) return RWS_OK;
-    json_t *checked = add_checksums(metadata, tensors, n, places);
-    return checked && json_object_set_new(header, METADATA_KEY, checked) == 0 ? RWS_OK : no_memory(path, err);
-}
-
-/* The header of a file with these tensors and metadata (NULL for none), as print_header returns it. */
-static rws_status describe(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
-                           json_t *metadata, char **out, size_t *length, rws_error *err)
-{
-    json_t    *header = json_object();
-    rws_status status =
-        header ? describe_metadata(path, tensors, n, places, metadata, header, err) : no_memory(path, err);
-    if (status == RWS_OK) status = describe_tensors(path, tensors, n, places, header, err);
-    if (status == RWS_OK) status = print_header(path, header, out, length, err);
-    json_decref(header);
-    const char *digits = status == RWS_OK && metadata ? find_digits(*out, *length) : NULL;
-    if (digits) memcpy(*out + (digits - *out), checksum_of_header(*out, *length, digits).text, CHECKSUM_DIGITS);
-    return status;
-}
-
-rws_status rws__safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
-                                  rws_error *err)
-{
-    RWS_CHECK(!metadata || json_is_object(metadata));
-    char      *header = NULL;
-    size_t     header_length = 0;
-    placement *places = malloc((n ? n : 1) * sizeof *places);
-    rws_piece *parts = malloc((n + 2) * sizeof *parts);
-    rws_status status = path && places && parts ? RWS_OK : rws_no_memory(err, "a file of tensors");
-    if (status == RWS_OK) {
-        place(tensors, n, places);
-        status = describe(path, tensors, n, places, metadata, &header, &header_length, err);
-    }
-    if (status == RWS_OK) {
-        const uint64_t announced = header_length;
-        parts[0] = (rws_piece){&announced, LENGTH_BYTES};
-        parts[1] = (rws_piece){header, header_length};
-        for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
-        status = rws__file_replace(path, parts, (int)n + 2, err);
-    }
-    free(header);
-    free(parts);
-    free(places);
-    return status;
-}
-
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     rws_tensor_in view;
@@ -320,7 +144,7 @@ static rws_status read_entry(const char *file, const char *name, const json_t *e
         return refuse(file, name, err, "needs a shape of at most %d integers, none negative.", RWS_MAX_TENSOR_DIMS);
     }
     size_t n_bytes;
-    if (!measure(s->view.dtype, s->view.n_dims, s->view.shape, &s->view.n_elements, &n_bytes)) {
+    if (!rws__st_measure(s->view.dtype, s->view.n_dims, s->view.shape, &s->view.n_elements, &n_bytes)) {
         return refuse(file, name, err, "has a shape too large for any memory.");
     }
 
@@ -376,7 +200,7 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
     json_error_t json_err;
     bool         starved;
     st->header = rws__json_load(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err, &starved);
-    if (starved) return no_memory(st->file, err);
+    if (starved) return rws__st_no_memory(st->file, err);
     if (!st->header && json_error_code(&json_err) == json_error_duplicate_key) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a name twice in its header (%s).", f.text,
                         rws__quote(json_err.text).text);
@@ -437,7 +261,7 @@ static rws_status point_to_data(rws_safetensors *st, const char *data, rws_error
         if ((uintptr_t)s->view.data % rws__dtype_size(s->view.dtype) == 0) continue;
         const size_t n_bytes = s->end - s->begin;
         s->view.data = s->copy = malloc(n_bytes + 1);
-        if (!s->copy) return no_memory(st->file, err);
+        if (!s->copy) return rws__st_no_memory(st->file, err);
         memcpy(s->copy, data + s->begin, n_bytes);
     }
     return RWS_OK;
@@ -451,7 +275,7 @@ static rws_status read_bytes(rws_safetensors *st, const char *bytes, size_t size
     RWS_TRY(check_metadata(st, metadata, err));
     st->n_tensors = 0;
     st->tensors = calloc(json_object_size(st->header) + 1, sizeof *st->tensors);
-    if (!st->tensors) return no_memory(st->file, err);
+    if (!st->tensors) return rws__st_no_memory(st->file, err);
     for (void *at = json_object_iter(st->header); at; at = json_object_iter_next(st->header, at)) {
         const json_t *entry = json_object_iter_value(at);
         if (entry == metadata) continue;
@@ -468,7 +292,7 @@ rws_status rws__safetensors_parse(const void *data, size_t size, const char *nam
 {
     rws_safetensors *st = calloc(1, sizeof *st);
     if (st) st->file = strdup(name);
-    const rws_status status = st && st->file ? read_bytes(st, data, size, err) : no_memory(name, err);
+    const rws_status status = st && st->file ? read_bytes(st, data, size, err) : rws__st_no_memory(name, err);
     *out = status == RWS_OK ? st : NULL;
     if (status != RWS_OK) rws__safetensors_close(st);
     return status;
@@ -579,17 +403,17 @@ rws_status rws__safetensors_verify(const rws_safetensors *st, rws_error *err)
 {
     const json_t *metadata = json_object_get(st->header, METADATA_KEY);
     if (!has_checksums(metadata)) return RWS_OK;
-    const char *digits = find_digits(st->header_text, st->header_length);
-    if (!digits ||
-        memcmp(digits, checksum_of_header(st->header_text, st->header_length, digits).text, CHECKSUM_DIGITS) != 0)
+    const char *digits = rws__st_find_digits(st->header_text, st->header_length);
+    if (!digits || memcmp(digits, rws__st_checksum_of_header(st->header_text, st->header_length, digits).text,
+                          CHECKSUM_DIGITS) != 0)
         return is_damaged(st, "its header", err);
     for (size_t i = 0; i < st->n_tensors; i++) {
         const stored *s = &st->tensors[i];
         char         *key;
-        if (asprintf(&key, TENSOR_CHECKSUM "%s", s->view.name) < 0) return no_memory(st->file, err);
+        if (asprintf(&key, TENSOR_CHECKSUM "%s", s->view.name) < 0) return rws__st_no_memory(st->file, err);
         const char *said = json_string_value(json_object_get(metadata, key));
         free(key);
-        if (said && strcmp(said, checksum_of(s->view.data, s->end - s->begin).text) == 0) continue;
+        if (said && strcmp(said, rws__st_checksum_of(s->view.data, s->end - s->begin).text) == 0) continue;
         char part[RWS_MAX_QUOTED + 32];
         snprintf(part, sizeof part, "the tensor \"%s\"", rws__quote_short(s->view.name).text);
         return is_damaged(st, part, err);

@@ -65,6 +65,10 @@ rws_status rws__csv_parse(const uint8_t *bytes, size_t size, const char *name, r
 rws_status rws__npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
                           rws_error *err) __attribute__((warn_unused_result));
 
+/* Reads a file of any of these kinds, with the header, ids, tensor and missing cells of the options. */
+rws_status rws__sheet_read(const char *path, const rws_table_options *options, rws_sheet *out, rws_error *err)
+    __attribute__((warn_unused_result));
+
 /* Whether the bytes begin like an NPY file. */
 bool rws__npy_is(const uint8_t *bytes, size_t size);
 

@@ -39,8 +39,9 @@ typedef struct {
     bool             reports;   /* reports of programs are wanted */
     bool             asked;     /* … for a person to read: rws_reports_all */
     bool             scalar;    /* every particle alone, nothing shared or merged: the reference */
-    double   negligible;        /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
-    unsigned groups;            /* bit g: gradients of parameter group g may be asked for */
+    bool     backwards;  /* paths are executed in another order, which changes nothing but by a mistake of a program */
+    double   negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
+    unsigned groups;     /* bit g: gradients of parameter group g may be asked for */
     rws_key  key;
     uint64_t iteration;                   /* of training, for programs that change with it */
     uint32_t first_datum, first_particle; /* global indices, for the random numbers */
@@ -169,6 +170,39 @@ bool rws__engine_given_reached(const rws_engine *e, int i);
 /* Field number `field` of the datum that row i of the table belongs to, after any pass; after a sleep pass, what the
  * model made. NULL: no program made it (a label, in a sleep pass), or no memory. Lives until the next pass. */
 const float *rws__engine_observed(rws_engine *e, int row, int field, int *dim);
+
+/* A log-density that a row of the table has gained at a site. */
+typedef struct {
+    const char *site;
+    int         number; /* of the site, in the order in which the engine came to know them */
+    int         visit;
+    bool        guided;   /* a part of log_q; else of log_p */
+    int         n_values; /* of a choice among so many; 0: it is none, or observed */
+    double      value;
+    unsigned    made_of; /* bits RWS_MADE_OF_… */
+} rws_row_term;
+
+/* What a term is computed from: parameters of group g (bit g), the datum, choices other than its own; and that it was reached
+ * by a branch. */
+enum { RWS_MADE_OF_DATA = 0x10, RWS_MADE_OF_CHOICES = 0x20, RWS_MADE_OF_BRANCH = 0x40 };
+
+/* Calls `each` for every log-density of row i of the table, the last first. RWS_OK or RWS_NO_MEMORY. */
+typedef void rws_term_reader(void *context, const rws_row_term *t);
+rws_status   rws__engine_terms(rws_engine *e, int row, rws_term_reader *each, void *context)
+    __attribute__((warn_unused_result));
+
+/* How the last pass has used a parameter. */
+typedef struct {
+    bool recorded;     /* by any program */
+    bool model, guide; /* log_p, or log_q, is computed from it */
+} rws_use;
+
+/* Adds the uses of the last pass to uses[i], for every parameter by its number. RWS_OK or RWS_NO_MEMORY. */
+rws_status rws__engine_uses(rws_engine *e, rws_use *uses) __attribute__((warn_unused_result));
+
+/* The name of the site with number i if the last pass made a jump of its values, and nobody has chosen how its gradient comes;
+ * else NULL. *end becomes true behind the last site. */
+const char *rws__engine_jump(const rws_engine *e, uint32_t i, bool *end);
 
 rws_engine_stats rws__engine_take_stats(rws_engine *e);          /* since the last call */
 void             rws__engine_count_rows(rws_engine *e, bool on); /* counts these, which takes time */

@@ -360,6 +360,7 @@ struct rws_engine {
     site      *sites;
     uint32_t   n_sites, site_capacity;
     uint32_t  *site_table, site_table_size; /* by hash of the name: the number of a site plus 1; 0: free */
+    uint64_t   bits_seen[RWS_FIELDS / 64];  /* by field: all its numbers in this pass are known to be 0 to 1 */
     uint32_t  *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
     uint32_t **item_nodes; /* by field and item: the leaf node of item t of all data, or 0; may be NULL */
     uint32_t  *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
@@ -538,7 +539,7 @@ uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, 
 /* series.c */
 bool         rws__series_find(rws_path *path, int field, rws_visit *v);
 void         rws__series_put(rws_path *path, int field, const rws_visit *v);
-void         rws__series_expect_choice(rws_path *path, int field, int n);
+void         rws__series_expect(rws_path *path, int field, const rws_visit *v);
 void         rws__series_check_data(rws_engine *e, int field);
 void         rws__series_check_end(rws_path *path, int field);
 uint32_t     rws__series_visits(const rws_path *path, int field);
@@ -549,6 +550,11 @@ int rws__guide_field(rws_path *path, const char *field, const char *function);
 
 /* trace.c: adds an entry at the site that is being visited */
 void rws__trace_add(rws_path *path, const rws_visit *v);
+
+/* trace.c: whether a visit can observe this number: a choice, or zeros and ones and grey values between; and what is expected, as
+ * the end of a message. */
+bool        rws__visit_fits(const rws_visit *v, float x);
+const char *rws__visit_expects(const rws_visit *v, char out[static 80]);
 
 /* trace.c */
 bool        rws__site_is_field(const rws_path *path); /* the site that is being visited */

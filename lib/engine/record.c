@@ -16,21 +16,25 @@ void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
 
 /* ---- library calls of a program */
 
+#define NEVER_ENDS                                                                                                   \
+    "Either the branching never ends with a probability above 0, or an untrained guide goes on for too long: bound " \
+    "the depth in guide and model alike."
+
 #define MARGIN (16 << 10) /* bytes of stack that the library itself may need */
 
 static _Noreturn void too_many_operations(rws_path *path)
 {
     rws__path_mistake(path,
-                      "one execution of the program makes more than %llu library calls; does it end? A "
-                      "larger `max_operations` allows more.",
+                      "one execution of the program makes more than %llu library calls. " NEVER_ENDS
+                      " A larger `max_operations` allows more.",
                       (unsigned long long)path->e->limits.max_operations);
 }
 
 _Noreturn void rws__path_overflows(rws_path *path)
 {
     rws__path_mistake(path,
-                      "the stack of %zu KB runs over, by endless recursion or by large arrays on it. A larger "
-                      "`stack_bytes` helps.",
+                      "the stack of %zu KB runs over, by large arrays on it or by deep recursion. " NEVER_ENDS
+                      " A larger `stack_bytes` allows more.",
                       path->e->limits.stack_bytes >> 10);
 }
 

@@ -419,7 +419,7 @@ static void run_all(rws_engine *e)
     while (e->status == RWS_OK) {
         rws__host_enter(e);
         while (e->ready_at < e->n_ready && e->status == RWS_OK) {
-            const uint32_t index = e->ready[e->ready_at++];
+            const uint32_t index = e->ready[e->pass.backwards ? --e->n_ready : e->ready_at++];
             rws_path      *path = e->paths[index];
             e->running = path;
             rws__host_resume(path);
@@ -502,6 +502,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->touched = NULL;
     e->item_nodes = NULL;
     e->n_nodes = 0;
+    memset(e->bits_seen, 0, sizeof e->bits_seen);
     forget_shared(e);
     if (pass->n_data < 1 || pass->n_particles < 1)
         rws__engine_fail(e, RWS_BAD_INPUT, "A pass takes at least one datum and one particle, not %d and %d.",

@@ -106,17 +106,18 @@ bool rws__series_find(rws_path *path, int field, rws_visit *v)
     return true;
 }
 
-void rws__series_expect_choice(rws_path *path, int field, int n)
+void rws__series_expect(rws_path *path, int field, const rws_visit *v)
 {
     const node  *data = row_node(path, field);
     const size_t at = 1 + path->site_visit * (size_t)path->e->fields[field].item;
+    char         text[80];
     for (uint32_t i = 0; i < path->e->levels[data->level].n_rows; i++) {
         const float *row = data->value + i * (size_t)data->dim;
         for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > path->site_visit; j++) {
             const float x = row[at + (size_t)j];
-            if (rws__index(x, (uint32_t)n) < (uint32_t)n || !rws__path_has_row(path, data->level, i)) continue;
-            rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not a choice of 0 to %d.",
-                           path->site_visit, path->e->fields[field].name, (double)x, n - 1);
+            if (rws__visit_fits(v, x) || !rws__path_has_row(path, data->level, i)) continue;
+            rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not %s.", path->site_visit,
+                           path->e->fields[field].name, (double)x, rws__visit_expects(v, text));
         }
     }
 }

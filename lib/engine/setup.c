@@ -208,6 +208,18 @@ static float unscaled(rws_scale scale, double x)
     return (float)fmin(fmax(value, -1e30), 1e30);
 }
 
+void rws_setup_unused(rws_setup *s, const char *name)
+{
+    const size_t n = name ? strlen(name) : 0;
+    bool         found = false;
+    for (int i = 0; i < s->params.n && n; i++) {
+        rws_param *p = s->params.list[i];
+        if (strncmp(p->name, name, n) != 0 || (p->name[n] && p->name[n] != '.')) continue;
+        found = p->unused = true;
+    }
+    if (!found) declare_failed(s, "There is no parameter \"%s\" that may be unused.", name ? name : "NULL");
+}
+
 void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers)
 {
     static const char *const what[] = {[RWS_AS_IS] = "a finite number",

@@ -244,22 +244,52 @@ static bool find(rws_path *path, rws_visit *visit)
     return true;
 }
 
-/* Stops with a message if the site is observed and the data hold anything but 0 … n - 1 there. */
-static void expect_choice(rws_path *path, const char *site, rws_var value, int n)
+bool rws__visit_fits(const rws_visit *v, float x)
+{
+    const uint32_t n = (uint32_t)v->values.n_values;
+    return v->values.support == RWS_SUPPORT_BITS ? x >= 0 && x <= 1 : rws__index(x, n) < n;
+}
+
+const char *rws__visit_expects(const rws_visit *v, char out[static 80])
+{
+    if (v->values.support == RWS_SUPPORT_BITS) return "0 or 1, or a grey value between";
+    snprintf(out, 80, "a choice of 0 to %d", v->values.n_values - 1);
+    return out;
+}
+
+/* Whether all data of a field lie between 0 and 1; a pass looks once. */
+static bool are_bits(rws_engine *e, int field, const float *x, size_t n)
+{
+    float least = 0, most = 1;
+    if (e->bits_seen[field / 64] >> field % 64 & 1) return true;
+#pragma omp simd reduction(min : least) reduction(max : most)
+    for (size_t i = 0; i < n; i++) {
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
+    }
+    if (least < 0 || most > 1) return false;
+    e->bits_seen[field / 64] |= (uint64_t)1 << field % 64;
+    return true;
+}
+
+/* Stops with a message if the site is observed and the data hold anything that the family cannot have. */
+static void expect_fit(rws_path *path, const rws_visit *v)
 {
     rws_engine *e = path->e;
     const int   field = e->sites[path->site].field;
+    char        text[80];
     if (field < 0 || e->pass.mode == RWS_SLEEP) return;
     if (e->fields[field].most) {
-        rws__series_expect_choice(path, field, n);
+        rws__series_expect(path, field, v);
         return;
     }
-    const node  *data = &e->nodes[value.id];
-    const size_t dim = (size_t)data->dim;
-    for (size_t i = 0; i < e->levels[data->level].n_rows * dim; i++)
-        if (rws__index(data->value[i], (uint32_t)n) == (uint32_t)n && rws__path_has_row(path, data->level, i / dim))
-            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is a choice of 0 to %d.",
-                           (double)data->value[i], site, n - 1);
+    const node  *data = &e->nodes[v->value.id];
+    const size_t dim = (size_t)data->dim, n = e->levels[data->level].n_rows * dim;
+    if (v->values.support == RWS_SUPPORT_BITS && !e->pass.scalar && are_bits(e, field, data->value, n)) return;
+    for (size_t i = 0; i < n; i++)
+        if (!rws__visit_fits(v, data->value[i]) && rws__path_has_row(path, data->level, i / dim))
+            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is %s.", (double)data->value[i],
+                           v->site, rws__visit_expects(v, text));
 }
 
 void rws__trace_add(rws_path *path, const rws_visit *visit)
@@ -309,7 +339,7 @@ void rws__visit_begin(rws_path *path, rws_visit *v)
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
     if (find(path, v)) {
         v->what = RWS_VISIT_FOUND;
-        if (v->n_choices) expect_choice(path, v->site, v->value, v->n_choices);
+        if (v->values.n_values) expect_fit(path, v);
     } else v->what = rws__given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
     v->pathwise = is_pathwise(path, v);
     v->by_jump = v->pathwise && path->e->sites[path->site].scored;

@@ -369,18 +369,20 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
                    found[i]->n_elements * rws__dtype_size(found[i]->dtype));
 }
 
-/* Appends to the message about a checkpoint that is refused how to continue from the one before it. */
+/* Appends to the message about a checkpoint that is refused how to continue from the one before it. The command does not
+ * write through a link, nor into a folder, that a stranger may have put there. */
 static void offer_previous(const rws_folder *f, rws_error *err)
 {
     if (!rws__file_exists(f->previous_path)) return;
     char *folder = g_shell_quote(f->path);
-    char *command = g_strdup_printf("cp %s/checkpoint.previous.safetensors %s/checkpoint.safetensors", folder, folder);
+    char *command =
+        g_strdup_printf("mv -T -- %s/checkpoint.previous.safetensors %s/checkpoint.safetensors", folder, folder);
     const bool fits = strlen(err->text) + strlen(command) + 80 < sizeof err->text;
     if (fits && strcmp(f->path, rws__quote(f->path).text) == 0) /* a terminal gets no control characters */
         rws__error_append(err, " The checkpoint before it is kept: \"%s\" continues from there.", command);
     else
-        rws__error_append(err,
-                          " To continue from the checkpoint before it, copy checkpoint.previous.safetensors over it.");
+        rws__error_append(
+            err, " To continue from the checkpoint before it, put checkpoint.previous.safetensors in its place.");
     g_free(command);
     g_free(folder);
 }

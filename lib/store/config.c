@@ -53,8 +53,7 @@ static const struct {
     {"l2", NUMBER, offsetof(rws_config, l2), 0, 1000000},
 };
 
-#define MAX_BYTES (1 << 20)             /* of config.json */
-#define FINGERPRINT "model_fingerprint" /* a key that may be missing */
+#define MAX_BYTES (1 << 20) /* of config.json */
 
 enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
 
@@ -177,7 +176,7 @@ static rws_status describe(json_t *document, const rws_config *config, const rws
             RWS_TRY(put(document, config, i, err));
     if (rws__model_is_path(config->model)) {
         RWS_TRY(rws__fingerprint(config->model, fingerprint, err));
-        RWS_TRY(put_text(document, FINGERPRINT, fingerprint, err));
+        RWS_TRY(put_text(document, RWS_CONFIG_FINGERPRINT, fingerprint, err));
     }
     return describe_settings(document, settings, n_settings, err);
 }
@@ -200,7 +199,7 @@ rws_status rws__config_describe(const rws_config *config, const rws_given *setti
 
 const char *rws__config_fingerprint_of(const json_t *document)
 {
-    return json_string_value(json_object_get(document, FINGERPRINT));
+    return json_string_value(json_object_get(document, RWS_CONFIG_FINGERPRINT));
 }
 
 char *rws__config_model_in(const char *text)
@@ -219,88 +218,9 @@ const char *rws__config_lr(const json_t *document)
     return json_string_value(json_object_get(document, "lr"));
 }
 
-/* The document as text, for the caller to free; NULL without memory. Into a buffer of the right size: where memory runs
- * out while its own buffer grows, jansson's json_dumps may leave a key out and continue. */
-static char *dump(const json_t *document, size_t flags)
-{
-    const size_t size = json_dumpb(document, NULL, 0, flags);
-    char        *text = size ? malloc(size + 1) : NULL;
-    if (text && json_dumpb(document, text, size, flags) != size) {
-        free(text);
-        return NULL;
-    }
-    if (text) text[size] = '\0';
-    return text;
-}
-
-char *rws__config_text(const json_t *document)
-{
-    json_t *copy = rws__json_copy(document); /* a shallow copy, which leaves the document as it is */
-    if (copy) json_object_del(copy, FINGERPRINT);
-    char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
-    json_decref(copy);
-    return text;
-}
-
-/* Keys that may change while a run continues. */
-static bool may_change(const char *key)
-{
-    static const char *const keys[] = {"format",     "version", "model",   FINGERPRINT,
-                                       "iterations", "lr",      "threads", "scalar"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0) return true;
-    return false;
-}
-
-char *rws__config_identity(const json_t *document)
-{
-    json_t *copy = rws__json_copy(document); /* shallow */
-    if (!copy) return NULL;
-    const char *key;
-    json_t     *value;
-    void       *next;
-    json_object_foreach_safe(copy, next, key, value)
-    {
-        if (may_change(key)) json_object_del(copy, key);
-    }
-    char *text = dump(copy, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(copy);
-    return text;
-}
-
-/* The first key that has different values in the two objects, or that only one of them has; NULL if there is none. Keys that
- * may change are left out. */
-static const char *first_difference(json_t *a, json_t *b)
-{
-    for (int turn = 0; turn < 2; turn++) {
-        json_t *from = turn ? b : a, *to = turn ? a : b;
-        for (void *at = json_object_iter(from); at; at = json_object_iter_next(from, at)) {
-            const char *key = json_object_iter_key(at);
-            json_t     *one = json_object_iter_value(at), *two = json_object_get(to, key);
-            if (may_change(key) || (two && json_equal(one, two))) continue;
-            if (json_is_object(one) && json_is_object(two)) return first_difference(one, two);
-            return key;
-        }
-    }
-    return NULL;
-}
-
-rws_status rws__config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
-{
-    json_error_t why;
-    bool         starved;
-    key[0] = '\0';
-    json_t *other = rws__json_load(text, strlen(text), 0, &why, &starved);
-    if (starved) return rws_no_memory(err, "config.json");
-    const char *differs = json_is_object(other) ? first_difference((json_t *)document, other) : "format";
-    if (differs) snprintf(key, RWS_KEY_SIZE, "%s", rws__quote_short(differs).text);
-    json_decref(other);
-    return RWS_OK;
-}
-
 rws_status rws__config_write(const char *path, const json_t *document, rws_error *err)
 {
-    char *text = dump(document, JSON_INDENT(4));
+    char *text = rws__json_text(document, JSON_INDENT(4));
     if (!text) return rws_no_memory(err, "config.json");
     const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
     const rws_status status = rws__file_replace(path, parts, 2, err);
@@ -403,7 +323,7 @@ static bool is_known(const char *key)
     for (int i = 0; i < N_FIELDS; i++) {
         if (strcmp(key, fields[i].key) == 0) return true;
     }
-    static const char *const others[] = {"format", "version", "settings", FINGERPRINT};
+    static const char *const others[] = {"format", "version", "settings", RWS_CONFIG_FINGERPRINT};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(key, others[i]) == 0) return true;
     }
@@ -467,14 +387,14 @@ static rws_status read_field(const char *file, const json_t *document, int i, rw
 static rws_status check_others(const char *file, json_t *document, rws_error *err)
 {
     const json_t *version = json_object_get(document, "version"), *settings = json_object_get(document, "settings"),
-                 *fingerprint = json_object_get(document, FINGERPRINT);
+                 *fingerprint = json_object_get(document, RWS_CONFIG_FINGERPRINT);
     if (!version || !settings)
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file,
                         version ? "settings" : "version");
     if (!json_is_string(version)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"version\" must be text.", file);
     if (!json_is_object(settings)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"settings\" must be an object.", file);
     if (fingerprint && !json_is_string(fingerprint))
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be text.", file, FINGERPRINT);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be text.", file, RWS_CONFIG_FINGERPRINT);
     for (void *at = json_object_iter(document); at; at = json_object_iter_next(document, at))
         if (!is_known(json_object_iter_key(at)))
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is unknown.", file,

@@ -20,7 +20,8 @@
 #include <jansson.h>
 
 #define RWS_CONFIG_FORMAT 1
-#define RWS_KEY_SIZE 168 /* bytes of a quoted key, with its end */
+#define RWS_CONFIG_FINGERPRINT "model_fingerprint" /* a key that may be missing */
+#define RWS_KEY_SIZE 168                           /* bytes of a quoted key, with its end */
 
 /* A configuration as JSON. A zeroed one is empty. */
 typedef struct {

@@ -111,9 +111,23 @@ static bool try_lock(int fd)
     return true;
 }
 
+/* Refuses to write to a run whose files are links: a folder that comes from elsewhere could lead to any file. */
+static rws_status refuse_links(const rws_folder *f, rws_error *err)
+{
+    const char *const files[] = {f->config_path, f->checkpoint_path, f->previous_path, f->store_path};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (rws__file_is_link(files[i]))
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "\"%s\" is a link, and a run writes to files of its own folder only; put the file itself "
+                            "in its place.",
+                            rws__quote(files[i]).text);
+    return RWS_OK;
+}
+
 rws_status rws__folder_lock(rws_folder *f, rws_error *err)
 {
     if (f->lock >= 0) return RWS_OK;
+    RWS_TRY(refuse_links(f, err));
     const int  fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const bool locked = fd >= 0 && try_lock(fd);
     if (fd >= 0 && !locked && errno == EWOULDBLOCK) {

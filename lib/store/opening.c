@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 enum {
-    MAX_COPIED = 1 << 30,       /* bytes of a store or journal that is copied */
-    COPY_TRIES = 5,             /* of a store that is being written, */
-    COPY_PAUSE = 20000000,      /* and nanoseconds between two of them */
-    MILLISECONDS = 10000,       /* processor time that any store may take, */
-    MILLISECONDS_PER_MB = 1000, /* and that it may take for its size */
-    STEPS = 20000,              /* of SQLite between two looks at the clock */
+    MAX_COPIED = 1 << 30,      /* bytes of a store or journal that is copied */
+    COPY_TRIES = 5,            /* of a store that is being written, */
+    COPY_PAUSE = 20000000,     /* and nanoseconds between two of them */
+    MILLISECONDS = 10000,      /* processor time that any store may take, */
+    MILLISECONDS_PER_MB = 200, /* and that it may take for its size */
+    BLOCK = 512,               /* bytes that stat counts in, */
+    COMPRESSED = 16,           /* and how many bytes of a file one of them may hold */
+    STEPS = 20000,             /* of SQLite between two looks at the clock */
 };
 
 static int patience = 10000; /* milliseconds to wait for a locked file */
@@ -45,11 +47,22 @@ static sqlite3_file *file_of(sqlite3 *db)
     return file && file->pMethods ? file : NULL;
 }
 
-int64_t rws__store_size(sqlite3 *db)
+static int64_t whole_size(sqlite3 *db)
 {
     sqlite3_file *file = file_of(db);
     sqlite3_int64 size = 0;
     return file && file->pMethods->xFileSize(file, &size) == SQLITE_OK ? size : 0;
+}
+
+/* A sparse file costs its sender nothing, so that holes do not count. A file system that compresses may say that a file
+ * takes less than its size; one that says 0 blocks does not know. */
+int64_t rws__store_size(sqlite3 *db)
+{
+    struct stat   is;
+    const int64_t size = whole_size(db);
+    const bool    known = stat(sqlite3_db_filename(db, "main"), &is) == 0 && is.st_blocks > 0;
+    const int64_t most = known ? (int64_t)is.st_blocks * BLOCK * COMPRESSED : size;
+    return size < most ? size : most;
 }
 
 /* Whether the header says that the store has a write-ahead log. */
@@ -164,7 +177,8 @@ static int write_bytes(const char *path, const void *bytes, size_t size)
 
 static int copy_main(sqlite3 *db, const char *to)
 {
-    const int64_t size = rws__store_size(db);
+    const int64_t size = whole_size(db);
+    if (size > rws__store_size(db)) return SQLITE_CORRUPT;
     uint8_t      *bytes = size <= MAX_COPIED ? malloc((size_t)size + 1) : NULL;
     sqlite3_file *file = file_of(db);
     int           code = bytes && file ? file->pMethods->xRead(file, bytes, (int)size, 0) : SQLITE_NOMEM;
@@ -244,6 +258,7 @@ int rws__store_open(const char *path, bool writes, sqlite3 **db)
     if (!path) return SQLITE_NOMEM;
     if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
     if (!writes) return open_reader(path, db);
+    if (rws__file_is_link(path)) return RWS_STORE_LINK;
     const int code = open_as_is(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, db);
     return code ? code
                 : sqlite3_exec(*db, "PRAGMA cell_size_check = ON; PRAGMA synchronous = EXTRA;", NULL, NULL, NULL);

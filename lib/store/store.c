@@ -40,6 +40,9 @@ rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, i
     char             run[256];
     int              n;
     switch (code) {
+    case RWS_STORE_LINK:
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": it is a link; put the store itself in its place.",
+                        file.text);
     case RWS_STORE_JOURNAL:
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s-journal\" is not a journal that rws writes: it names another file, which SQLite would "

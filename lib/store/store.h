@@ -137,11 +137,12 @@ rws_status rws__store_blame(const char *path, const char *run, int n, rws_error 
  * before; SQLite needs to write for that, so that readers let it do so in a copy in a private folder in TMPDIR, which is gone
  * when rws__store_open returns. The next writer does it in the store itself. Both refuse, before SQLite looks at it, a journal
  * that names another file (SQLite would delete that file) or is no file of its own, and a write-ahead log. A connection runs no
- * view or trigger, has limits of what a statement and a cell may be, and ends after 10 s of processor time and one for
- * each megabyte. */
+ * view or trigger, has limits of what a statement and a cell may be, and ends after 10 s of processor time and 0.2 s for
+ * each megabyte. A store that is a link is read, and not written to. */
 
 /* Codes of the functions below, among the kinds of SQLITE_NOTADB; SQLite has no such numbers of its own. */
 enum {
+    RWS_STORE_LINK = SQLITE_NOTADB | 0xfc << 8,        /* a link, which is not written through */
     RWS_STORE_JOURNAL = SQLITE_NOTADB | 0xfd << 8,     /* the journal names another file, or is a link */
     RWS_STORE_WRITE_AHEAD = SQLITE_NOTADB | 0xfe << 8, /* there is a write-ahead log */
     RWS_STORE_FOREIGN = SQLITE_NOTADB | 0xff << 8,     /* the schema is not ours */
@@ -158,7 +159,7 @@ int rws__store_check(sqlite3 *db, int *format);
 /* Makes the tables that a store of an older format or without tables lacks. */
 int rws__store_complete(sqlite3 *db);
 
-/* Bytes of the file: more rows than these no store has. 0 if the size cannot be read. */
+/* Bytes of the file without its holes: more rows than these no store has. 0 if the size cannot be read. */
 int64_t rws__store_size(sqlite3 *db);
 
 /* How long to wait for a locked file, in milliseconds. */

@@ -21,7 +21,8 @@ struct rws_param {
     size_t    offset;        /* in the flat vectors, after rws__params_pack */
     size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
     bool      transposed;
-    float    *value; /* its own memory until pack, then into rws_params.value */
+    bool      unused; /* it may have no gradient: rws_setup_unused */
+    float    *value;  /* its own memory until pack, then into rws_params.value */
 };
 
 typedef struct {

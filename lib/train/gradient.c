@@ -54,7 +54,8 @@ const char *rws_trainer_unlearned(const rws_trainer *t)
     if (t->ranks.comm) return NULL; /* each rank has the memory of its own slices only */
     for (int i = 0; i < p->n; i++) {
         const rws_param *param = p->list[i];
-        if ((param->group != RWS_THETA && param->group != RWS_PHI) || t->steps[param->group] == 0) continue;
+        if ((param->group != RWS_THETA && param->group != RWS_PHI) || t->steps[param->group] == 0 || param->unused)
+            continue;
         for (int k = 0; k < t->optimiser->n_slots; k++)
             if (is_zero(t->slot[k] + param->offset, rws__param_size(param))) return param->name;
     }

@@ -208,6 +208,7 @@ static rws_status run(loop *l, rws_error *err)
         RWS_TRY(rws_trainer_evaluate(t, &l->latest, err));
         return tell_evaluated(l, true, err);
     }
+    RWS_TRY(rws__trainer_look(t, err));
     rws_status status = iterate(l, err);
     if (status == RWS_STOPPED) status = stopped(l, err);
     if (status == RWS_BROKEN) {

@@ -205,6 +205,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     rws_config config = s.config;
     if (changes->model) config.model = changes->model;
     config.changed = changes->changed;
+    config.no_check = changes->no_check;
     if (changes->iterations) config.iterations = changes->iterations;
     if (changes->lr) config.lr = changes->lr;
     if (changes->threads) config.threads = changes->threads;

@@ -60,8 +60,10 @@ static rws_status iterate(rws_trainer *t, rws_error *err)
         t->stepped = true;
     }
     if (estimator->remember) estimator->remember(&t->program.method, &t->tally);
+    rws__trainer_count_impossible(t);
     if (t->tally.impossible == t->tally.n_data && !t->program.model->defaults.impossible)
-        return rws_fail(err, RWS_BROKEN, "Every particle of every datum is impossible under the model.");
+        return rws_fail(err, RWS_BROKEN,
+                        "Every particle of every datum is impossible under the model; the first is %s.", t->forbidden);
     return RWS_OK;
 }
 

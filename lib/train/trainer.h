@@ -12,6 +12,7 @@
  *     ranks.c     which rank does what, when there are several
  *     gradient.c  the gradient of an iteration without its step
  *     gradient_noise.c    how much that gradient varies
+ *     review.c    the programs under review (lib/check), and impossible training data
  *     importance.c, evaluate.c    metrics on the test data
  *     loop.c      iterations, evaluations and checkpoints until the end
  *     run_folder.c a trainer and the folder of its run
@@ -23,7 +24,7 @@
 #include "optim/schedule.h"
 #include "program/program.h"
 #include "store/checkpoint.h"
-#include "train/pool.h"
+#include "base/pool.h"
 #include "train/ranks.h"
 #include "train/inspect.h"
 
@@ -98,6 +99,10 @@ struct rws_trainer {
     pthread_t               caller;    /* the thread that called rws_trainer_train */
     double                  asked_at;  /* when a pass last asked the watch whether to stop */
     bool                    stepped;   /* a phase of this iteration has stepped the parameters */
+    bool                    checked;   /* rws_trainer_train has looked at the programs */
+    uint64_t                seen, impossible; /* training data so far; those that no particle explains */
+    char                    forbidden[400]; /* the first of these, as a part of a message; "": it was not looked for */
+    char                    remark[600];    /* rws_trainer_impossible */
 };
 
 /* ---- trainer.c */
@@ -196,6 +201,15 @@ bool rws__trainer_should_stop(void *trainer);
 /* rws__trainer_check_stop for several ranks, which must stop at the same place: a request to stop counts after the next
  * phase. */
 rws_status rws__trainer_check_stop_together(rws_trainer *t, rws_error *err);
+
+/* ---- review.c */
+
+/* Looks at a user's programs before the first iteration, once, for a fraction of a second. RWS_BAD_INPUT with the first
+ * mistake. */
+rws_status rws__trainer_look(rws_trainer *t, rws_error *err);
+
+/* After an iteration: counts training data that no particle explains, and finds out what forbids the first of them. */
+void rws__trainer_count_impossible(rws_trainer *t);
 
 /* ---- importance.c */
 

@@ -10,11 +10,11 @@ from typing import Any, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _rws
-from ._data import pack_series
+from ._data import pack_all, pack_series, read_columns
 from ._life import live
 from ._rws import Error
 
-__all__ = ["Answer", "Answers", "Particle", "Sample"]
+__all__ = ["Answer", "AnswerTable", "Answers", "Particle", "Sample"]
 
 
 class Questions:
@@ -82,6 +82,23 @@ class Questions:
         return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed, given)))
 
 
+class AnswerTable(dict[str, Any]):
+    """Answers to many questions: columns by name, with an entry for each datum. `log_evidence`, `log_evidence_error`, `ess`, `k_hat` and
+    `verdict` tell how good they are; `error` says why a datum has no answer. A site of few values, as "z", has the most probable one,
+    and "z.probability", "z=0", "z=1", …; any other site has "mu.mean", "mu.mean_error" and "mu.sd", or "mu[0].mean", …; "z.visited" is
+    the probability that it is visited, "z:1" the second visit, "report.x" a number that is reported. NaN and None are missing."""
+
+    @property
+    def n(self) -> int:
+        """How many data there are."""
+        return max((len(c) for c in self.values()), default=0)
+
+    def to_pandas(self) -> Any:
+        """The columns as a frame of pandas, which writes CSV, Parquet and others."""
+        import pandas as pd
+        return pd.DataFrame(dict(self))
+
+
 class Asker(Questions):
     _inner: _rws.Posterior
 
@@ -91,6 +108,52 @@ class Asker(Questions):
 
     def close(self) -> None:
         self._inner.close()
+
+    def _columns(self, data: Mapping[str, Any]) -> tuple[int, list[Optional[np.ndarray]]]:
+        """The number of data, and an array for each field with a row for each of them."""
+        n = {len(x) for x in data.values()}
+        if len(n) != 1:
+            raise Error("The fields of the data have different numbers of rows.")
+        declared = self._inner.fields
+        for name in data:
+            if all(name != f[0] or f[2] for f in declared):
+                raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in declared if not f[2])}.")
+        out: list[Optional[np.ndarray]] = []
+        for name, dim, label, item, most in declared:
+            if name not in data and not label:
+                raise Error(f"The field {name!r} is missing.")
+            if name not in data:
+                out.append(None)
+            elif most:
+                out.append(pack_all(data[name], item, most))
+            else:
+                a = np.asarray(data[name], np.float32).reshape(len(data[name]), -1)
+                if a.shape[1] != dim:
+                    raise Error(f"The field {name!r} has {dim} numbers, not {a.shape[1]}.")
+                out.append(np.ascontiguousarray(a))
+        return n.pop(), out
+
+    def ask_many(self, data: Any, test: Optional[Sequence[int]], particles: int, seed: int, listed: bool,
+                 given: Optional[Mapping[Any, Any]], threads: int, most_dim: int, told: Any) -> AnswerTable:
+        fields = texts = pictures = tests = None
+        if (data is None) == (test is None):
+            raise TypeError("Ask about data, or about test data: test=range(100).")
+        array = data if isinstance(data, np.ndarray) else None
+        if test is not None:
+            tests = [index(i) for i in test]
+            n = len(tests)
+        elif isinstance(data, (list, tuple)) and len(data) > 0 and all(isinstance(d, str) for d in data):
+            texts = list(data)
+            n = len(texts)
+        elif array is not None and array.dtype == np.uint8 and array.ndim == 3:
+            n, pictures = len(array), (array.shape[1], array.shape[2], np.ascontiguousarray(array))
+        else:
+            columns = read_columns(data)
+            if "" in columns:
+                columns = {self._inner.fields[0][0]: columns[""]}
+            n, fields = self._columns(columns)
+        return AnswerTable(self._inner.ask_many(n, fields, texts, pictures, tests, index(particles), _seed(seed), bool(listed),
+                                                self.listed(given), index(threads), index(most_dim), told))
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))

@@ -118,7 +118,7 @@ class Arrays:
     def __init__(self, data: Any, test: Any = None, order: str = "shuffled", test_share: float = 0.0,
                  test_last: bool = False) -> None:
         self.order, self.share, self.last = orders(order), float(test_share), bool(test_last)
-        parts = [_read(data)] + ([_read(test)] if test is not None else [])
+        parts = [read_columns(data)] + ([read_columns(test)] if test is not None else [])
         if any(list(p) != list(parts[0]) for p in parts):
             raise Error("The test data have other fields than the training data.")
         self.columns: dict[str, Union[Column, DescribedColumn]] = {n: Column(n, [p[n] for p in parts]) for n in parts[0]}
@@ -200,7 +200,7 @@ def _is_ragged(x: Any) -> bool:
         len({len(i) for i in x if hasattr(i, "__len__")}) > 1
 
 
-def _read(data: Any) -> dict[str, Any]:
+def read_columns(data: Any) -> dict[str, Any]:
     """Columns by name: arrays with a row for each datum, or lists of arrays of different length."""
     if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a frame of pandas: one field for each column
         data = {str(c): data[c].to_numpy() for c in data.columns}

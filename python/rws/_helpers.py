@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable
 
 import numpy as np
@@ -36,3 +37,45 @@ def keep_kernel(model: Any, f: Any) -> None:
             raise ValueError("A kernel is a function of the module or a method kept in an attribute, "
                              "not a new function in every execution of the program.")
         kept.append(f)
+
+
+_SPELLED = {
+    "rws_constants": "p.constant", "rws_zeros": "p.constant", "rws_branch": "p.integer", "rws_look": "p.numbers", "rws_choose": "p.choose",
+    "rws_layer_bias": "layer.bias", "rws_param_values": "param.values", "rws_parameter": "the parameter itself", "rws_site_visit": "p.visit",
+    "rws_var": "value", "rws_alloc": "a local variable", "rws_await": "p.wait", "rws_detach": "rws.detach", "rws_stop": "rws.detach",
+    "rws_affine": "a * x + b", "rws_add": "+", "rws_sub": "-", "rws_mul": "*", "rws_div": "/", "rws_setup_model": "self",
+}
+
+
+def spelled(text: str) -> str:
+    """A message of the library in the words of Python: functions and options as they are called here."""
+    from . import _model, _rws
+    import rws
+
+    def name(match: re.Match[str]) -> str:
+        c = match.group(0)
+        short = c[len("rws_"):]
+        setup = short[len("setup_"):] if short.startswith("setup_") else ""
+        table = setup[len("table_"):] if setup.startswith("table_") else ""
+        if table and hasattr(_model.Table, table):
+            return f"table.{table}"
+        if setup and hasattr(_model.Setup, setup):
+            return f"s.{setup}"
+        if hasattr(_rws.Path, short):
+            return f"p.{short}"
+        if c in _SPELLED:
+            return _SPELLED[c]
+        if short != "rws" and hasattr(rws, short):
+            return f"rws.{short}"
+        return short
+
+    text = text.replace("`no_check` accepts it", "check=False accepts it")
+    return re.sub(r"\brws_[a-z0-9_]+", name, text)
+
+
+def explained(error: BaseException) -> None:
+    """Adds to an exception of a program what it means there."""
+    if isinstance(error, RecursionError) and error.args and "never ends" not in str(error.args[0]):
+        error.args = (f"{error.args[0]}: a program calls itself too often. Either its branching never ends with a probability above 0 "
+                      "(a process that has one child or more on average does not end), or an untrained guide goes on too long. Bound the "
+                      "depth, and stop there in guide and model alike; or start the guide's logits so that it ends soon.",)

@@ -166,7 +166,7 @@ def _declaration(name: str) -> Any:
 
 
 for _name in ("param", "linear", "mlp", "rnn", "gru", "lstm", "embedding", "bidirectional", "attention", "set_encoder", "layer_norm",
-              "residual_mlp", "conv2d", "conv_transpose2d", "gradient", "relaxed", "text", "path"):
+              "residual_mlp", "conv2d", "conv_transpose2d", "gradient", "relaxed", "text", "path", "unused"):
     setattr(Setup, _name, _declaration(_name))
 
 
@@ -298,7 +298,7 @@ class Model:
         if setup is None or guide is None or model is None:
             raise Error("A model of functions needs all three: setup, guide and model.")
         self.name = name or "model"
-        functions = (setup, guide, model)
+        functions = self._functions = (setup, guide, model)
 
         def run_setup(me: Any, s: Setup) -> None:
             me.state = functions[0](s)

@@ -100,6 +100,31 @@ class TerminalBar(Bar):
         sys.stderr.flush()
 
 
+class Counter:
+    """Done and left of a number of pieces of work, on one line of the terminal."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.start, self.shown = what, time.monotonic(), 0.0
+
+    def __call__(self, done: int, n: int) -> None:
+        now = time.monotonic()
+        if now - self.shown < 0.2 and done < n:
+            return
+        self.shown = now
+        left = (now - self.start) * (n - done) / max(1, done)
+        sys.stderr.write(f"\r{self.what}  {done}/{n}  {_duration(left)} left\033[K")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        sys.stderr.write("\r\033[K")
+        sys.stderr.flush()
+
+
+def counter(wanted: Optional[bool], what: str) -> Optional[Counter]:
+    """A line that counts, on a terminal by default."""
+    return Counter(what) if wanted or (wanted is None and sys.stderr.isatty()) else None
+
+
 class NotebookBar(Bar):
     def __init__(self, trainer: Any) -> None:
         super().__init__(trainer)

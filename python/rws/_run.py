@@ -6,18 +6,19 @@ import builtins
 import copy
 import json
 import os
+import stat
 import warnings
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _rws
-from ._answer import Answers, Asker, Questions, Sample
+from . import _code, _rws
+from ._answer import Answers, AnswerTable, Asker, Questions, Sample
 from ._data import Arrays, Described
 from ._figure import Figure, chart
 from ._life import join, live
 from ._model import Model
-from ._progress import CtrlC, bar
+from ._progress import CtrlC, bar, counter
 from ._rws import Error
 from ._store import PathLike, Stored, runs, safetensors
 
@@ -58,7 +59,7 @@ def _text_of(value: Any) -> str:
 
 
 _OPTIONS = ("method", "particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "seed", "threads", "shards",
-            "particle_shards", "scalar", "optimiser", "lr", "l2", "set", "max_operations", "max_paths", "max_nodes", "stack_bytes")
+            "particle_shards", "scalar", "optimiser", "lr", "l2", "set", "max_operations", "max_paths", "max_nodes", "stack_bytes", "check")
 
 
 def _config(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,6 +67,8 @@ def _config(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in _OPTIONS and name not in ("model", "changed"):
             raise TypeError(f"There is no option {name!r}; the options are {', '.join(_OPTIONS)}.")
     c = {k: v for k, v in given.items() if v is not None}
+    if not c.pop("check", True):
+        c["no_check"] = 1
     for name in ("particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "shards", "particle_shards"):
         if name in c and c[name] == 0:
             raise ValueError(f"{name} is at least 1; leave it out for the default.")
@@ -115,6 +118,14 @@ class Measures(dict[str, float]):
         super().__init__(values)
 
 
+def _fixed(name: str) -> str:
+    """Why an option cannot be set as an attribute."""
+    if name == "lr":
+        return ("The learning rate of a run is given to train or Trainer (lr=…), also as a schedule: lr=\"1e-3,5000:/3\". "
+                "rws.resume(folder, lr=…) continues with another.")
+    return f"{name} is given to train or Trainer ({name}=…); it cannot be set afterwards."
+
+
 class Trainer(Questions):
     """A model in training. Most people call `train`; a trainer is for loops of one's own."""
 
@@ -128,15 +139,25 @@ class Trainer(Questions):
         c = _config(dict(config, model=name))
         self.folder: Optional[str] = None if out is None else os.path.abspath(os.fspath(out))
         self._inner = _rws.Trainer(program, c, self.folder, False)
-        if self.folder and self.model is not None and self.model._arrays and _rws.rank() == 0:
-            _describe(self.folder, self.model._told)
+        if self.folder and self.model is not None and _rws.rank() == 0:
+            _keep_code(self.folder, self.model)
+            if self.model._arrays:
+                _describe(self.folder, self.model._told)
         self._remember(1)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OPTIONS:
+            raise AttributeError(_fixed(name))
+        if type(self) is Trainer and not name.startswith("_") and name not in ("model", "folder", "evaluations"):
+            raise AttributeError(f"A trainer has no attribute {name!r}; to set it would have no effect.")
+        object.__setattr__(self, name, value)
 
     def _remember(self, depth: int) -> None:
         """`depth`: calls between this function and the user's line, which a warning names."""
         self.evaluations: list[Measures] = []
         self._n_loaded = 0  # how often load_state_dict was called
         self._warned = False  # of test data that no particle explains
+        self._forbidden = False  # the same for training data
         live.add(self)
         if self._inner.warnings:
             warnings.warn(self._inner.warnings, stacklevel=depth + 2)
@@ -152,6 +173,10 @@ class Trainer(Questions):
         t.folder = os.path.abspath(os.fspath(folder))
         _take_over(t.folder)
         t._inner = _rws.Trainer(program, _config(dict(config, model=name)), t.folder, True)
+        if t.model is not None and _rws.rank() == 0:
+            _compare_code(t.folder, t.model, bool(config.get("changed")), 4)
+            if config.get("changed"):
+                _keep_code(t.folder, t.model)
         t._remember(2)
         return t
 
@@ -185,6 +210,18 @@ class Trainer(Questions):
             self._warned = True
             warnings.warn(f"No particle explains {100 * m.impossible:.3g} % of the test data after iteration {m.iteration}: log_evidence, "
                           "kl and ess leave them out, and look better than they are.", stacklevel=depth)
+
+    def _warn_forbidden(self, depth: int) -> None:
+        """Of training data that no particle explains, once."""
+        text = None if self._forbidden else self._inner.impossible
+        if text:
+            self._forbidden = True
+            warnings.warn(text, stacklevel=depth)
+
+    def check(self) -> Any:
+        """Reviews the programs at the present parameters: `rws.check`."""
+        from ._check import review
+        return review(self)
 
     def save(self) -> None:
         """Writes the checkpoint."""
@@ -249,6 +286,7 @@ class Trainer(Questions):
                 return  # the last evaluation, which was told already
             self.evaluations.append(m)
             self._warn_impossible(m, 4)
+            self._warn_forbidden(4)
             if shown:
                 shown.evaluated(m)
             for f in callbacks:
@@ -264,6 +302,7 @@ class Trainer(Questions):
         if control.caught:
             where = f"; the checkpoint is in {self.folder}" if self.folder else ""
             raise Interrupted(f"Stopped after iteration {self.iteration}{where}.", Run(self))
+        self._warn_forbidden(4)
         site = self._inner.unvisited
         if site and _rws.rank() == 0:
             warnings.warn(f"No particle has visited site {site!r}, which is given choices or a gradient; is its name right?",
@@ -294,7 +333,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
           set: Optional[Mapping[str, Any]] = None, out: Optional[PathLike] = None, order: str = "shuffled",
           test_share: float = 0.0, test_last: bool = False, progress: Optional[bool] = None, callbacks: Callbacks = (),
           save_every: float = 5.0, max_operations: Optional[int] = None, max_paths: Optional[int] = None,
-          max_nodes: Optional[int] = None, stack_bytes: Optional[int] = None) -> Run:
+          max_nodes: Optional[int] = None, stack_bytes: Optional[int] = None, check: Optional[bool] = None) -> Run:
     """Trains a model and returns the `Run`.
 
     model: an instance of `Model` (or the class), the name of a model that is built in, or the path of a shared object.
@@ -307,6 +346,8 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
         lr may be a number, a schedule as text, or a number for each group: {"theta": 1e-3, "phi": 1e-4}.
     set: settings of the model and the method, by name.
     out: the folder of the run, with checkpoints and metrics. Without it the run is kept in memory only.
+    check: whether the programs of a model that is not built in are looked at before the first iteration, for at most 0.2 seconds: the
+        cheapest part of `rws.check`. What it finds is an error.
     progress: a bar, on a terminal and in a notebook by default.
     callbacks: functions f(trainer, measures), called after each evaluation; one that returns False stops training.
 
@@ -315,7 +356,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
     given = dict(method=method, particles=particles, batch=batch, iterations=iterations, eval_every=eval_every, n_test=n_test,
                  eval_particles=eval_particles, seed=seed, threads=threads, shards=shards, scalar=scalar, optimiser=optimiser,
                  lr=lr, l2=l2, set=set, max_operations=max_operations, max_paths=max_paths, max_nodes=max_nodes,
-                 stack_bytes=stack_bytes, particle_shards=particle_shards)
+                 stack_bytes=stack_bytes, particle_shards=particle_shards, check=check)
     t = Trainer(model, data, test, out=out, order=order, test_share=test_share, test_last=test_last, **given)
     t.train(progress=progress, callbacks=callbacks, save_every=save_every)
     return Run(t)
@@ -326,7 +367,8 @@ def resume(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None
            threads: Optional[int] = None, progress: Optional[bool] = None, callbacks: Callbacks = (), save_every: float = 5.0,
            order: str = "shuffled", test_share: float = 0.0, test_last: bool = False, changed: bool = False) -> Run:
     """Resumes the run in a folder, from its checkpoint. A model in Python must be given again, with its data, and so must the
-    path of a shared object. changed=True accepts a shared object that has changed since the run began.
+    path of a shared object. changed=True accepts a shared object, or the code of a model in Python, that has changed since the run
+    began; without it a changed object is an error, and changed code a warning that names the functions.
 
     A run of this process that still has the folder, such as one that Ctrl-C has interrupted, is closed first."""
     t = Trainer._resumed(folder, model, data, test, dict(iterations=iterations, lr=lr, threads=threads, changed=changed), order=order,
@@ -346,11 +388,58 @@ def _take_over(folder: str) -> None:
 
 
 _FIELDS = "fields.json"  # in a run's folder: the shape of arrays that a model in Python was trained on
+_MAX_FIELDS = 1 << 20  # bytes of it
 
 
 def _describe(folder: str, told: Mapping[str, tuple[int, int]]) -> None:
-    with builtins.open(os.path.join(folder, _FIELDS), "w") as f:
+    path = os.path.join(folder, _FIELDS)
+    if os.path.lexists(path):
+        os.unlink(path)
+    with builtins.open(path, "x") as f:  # a new file: a link that is there is not followed
         json.dump([[name, dim, most] for name, (dim, most) in told.items()], f)
+
+
+_CODE = "code.json"  # in a run's folder: the fingerprint of the code of a model in Python
+
+
+def _read_json(path: str) -> Any:
+    """What a small file of a run's folder holds, or None. The folder may come from elsewhere: nothing is waited for, and little is read."""
+    with builtins.open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as f:
+        regular = stat.S_ISREG(os.fstat(f.fileno()).st_mode)
+        text = f.read(_MAX_FIELDS) if regular else b""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _keep_code(folder: str, model: Model) -> None:
+    with builtins.open(os.path.join(folder, _CODE), "w") as f:
+        json.dump(_code.fingerprint(model), f, indent=1)
+
+
+def _compare_code(folder: str, model: Model, accepted: bool, depth: int) -> None:
+    """Warns if the code of the model is not the one that the run began with. Code of another version of Python is not compared."""
+    path = os.path.join(folder, _CODE)
+    what = [] if accepted or not os.path.exists(path) else _code.differences(_read_json(path), _code.fingerprint(model))
+    if what:
+        warnings.warn(f"The code of the model has changed since the run in {folder} began: {'; '.join(what)}. The parameters were learned "
+                      "with the other code, so that answers may be wrong; changed=True accepts it.", stacklevel=depth)
+
+
+def _is_field(name: Any, dim: Any, most: Any) -> bool:
+    return type(name) is str and type(dim) is int and type(most) is int and 0 < dim < 1 << 31 and 0 <= most < 1 << 31
+
+
+def _read_fields(path: str) -> list[tuple[str, int, int]]:
+    """What `_describe` wrote."""
+    try:
+        fields = [(name, dim, most) for name, dim, most in _read_json(path)]
+    except (ValueError, TypeError):
+        fields = []
+    if not fields or not all(_is_field(*f) for f in fields):
+        raise Error(f"{path!r} does not have the fields of a run: remove it, and open the run with its data.")
+    return fields
 
 
 def _described(folder: PathLike, model: Any) -> Any:
@@ -360,16 +449,16 @@ def _described(folder: PathLike, model: Any) -> Any:
         model = model()
     if not isinstance(model, Model) or model._arrays or not os.path.exists(path):
         return model
-    with builtins.open(path) as f:
-        model = copy.copy(model)
-        model._arrays = Described(json.load(f))
+    model = copy.copy(model)
+    model._arrays = Described(_read_fields(path))
     return model
 
 
 def open(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None, test: Any = None, *,
          set: Optional[Mapping[str, Any]] = None, changed: bool = False, **options: Any) -> Run:
     """Opens the run in a folder for asking. A model in Python must be given again, its data only for questions about test data; so
-    must the path of a shared object, and changed=True accepts one that has changed since the run began.
+    must the path of a shared object. changed=True accepts an object, or the code of a model in Python, that has changed since the run
+    began; without it a changed object is an error, and changed code a warning that names the functions.
 
     The folder is only read, and may belong to a run that is still training."""
     config: dict[str, Any] = {"set": set, "changed": changed}
@@ -378,6 +467,8 @@ def open(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None, 
         model = _described(folder, model)
     instance, program, name = _prepared(model, data, test, **options) if model is not None else (None, None, None)
     folder = os.path.abspath(os.fspath(folder))
+    if instance is not None:
+        _compare_code(folder, instance, changed, 3)
     return Run(folder=folder, asker=Asker(_rws.Posterior(folder, _config(dict(config, model=name)), program), instance))
 
 
@@ -423,6 +514,22 @@ class Run:
         of the posterior given the datum and these choices, and log_evidence is log p(x, given)."""
         return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, given=given,
                                        **fields)
+
+    def ask_many(self, data: Any = None, *, test: Optional[Sequence[int]] = None, particles: int = 1000, seed: int = 1, threads: int = 0,
+                 listed: bool = True, given: Optional[Mapping[Any, Any]] = None, most_dim: int = 16,
+                 progress: Optional[bool] = None) -> AnswerTable:
+        """Answers to many data at once: an `AnswerTable`, which is a dict of columns. Small models are asked many times as fast as by
+        `infer` in a loop.
+
+        data: arrays by field with a row for each datum (a dict, a frame of pandas, or one array for the first field), a list of texts,
+        or pictures as an array of uint8, n x high x wide; or test=range(100) for test data. threads=0 takes all processors and changes
+        no number. listed=False leaves out the columns of choices, most_dim the choices of more numbers. A datum that cannot be
+        answered has its message in the column "error"."""
+        shown = counter(progress, "ask_many")
+        table = self._posterior().ask_many(data, test, particles, seed, listed, given, threads, most_dim, shown)
+        if shown is not None:
+            shown.close()
+        return table
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         """(log p(z, x), log q(z | x)) of given choices by site. A list has the values of several visits; the numbers of one visit to

@@ -274,6 +274,8 @@ class Setup:
         """Declares a table of vectors."""
     def relaxed(self, site: str, n: int) -> None:
         """Declares the site that Model.relaxed is about."""
+    def unused(self, name: str) -> None:
+        """Says that the parameter of this name, or all parameters of the layer of this name, may have no gradient."""
     def label_site(self, label: str, site: str) -> None:
         """Says that a label is the value of a latent site where it is known, and NaN where it is not."""
     def gradient(self, site: str, how: str) -> None:
@@ -470,6 +472,8 @@ class Trainer:
         """One iteration."""
     def evaluate(self) -> tuple[int, float, dict[str, float], float, float]:
         """Metrics: (iteration, seconds, values, error of log_evidence)."""
+    def check(self) -> tuple[list[tuple[str, str, Optional[str], str]], float, int, int, int]:
+        """Reviews the programs: (findings, seconds, rows, paths, calls); a finding is (kind, severity, about, text)."""
     def save(self) -> None:
         """Writes the checkpoint."""
     def train(self, stop: Optional[Callable[[], Any]], progress: Optional[Callable[[int, float], Any]],
@@ -508,6 +512,9 @@ class Trainer:
     def unlearned(self) -> Optional[str]:
         """A parameter whose gradient has always been zero; None."""
     @property
+    def impossible(self) -> Optional[str]:
+        """A message about training data that no particle has explained; None."""
+    @property
     def unvisited(self) -> Optional[str]:
         """A site of labels or gradients that no particle has visited; None."""
 
@@ -516,6 +523,10 @@ class Posterior:
     def __init__(self, source: Union[Trainer, str], config: dict[str, Any] = ..., program: Optional[Program] = ...) -> None: ...
     def ask(self, *question: Any) -> dict[str, Any]:
         """Asks about a datum."""
+    def ask_many(self, n: int, fields: Optional[list[Any]], texts: Optional[list[str]], pictures: Optional[tuple[int, int, np.ndarray]],
+                 tests: Optional[list[int]], particles: int, seed: int, listed: bool, given: list[tuple[str, int, np.ndarray]],
+                 threads: int, most_dim: int, told: Any) -> list[tuple[str, Any]]:
+        """Asks about many data; the columns of a table."""
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
     def sample(self, n: int, seed: int) -> list[tuple[Any, Any, Any]]:

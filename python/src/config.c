@@ -40,7 +40,7 @@ static bool read_int(PyObject *d, const char *key, int *out)
 
 bool rwspy_config_read(PyObject *d, rws_config *c)
 {
-    uint64_t  scalar = 0, stack = 0, changed = 0;
+    uint64_t  scalar = 0, stack = 0, changed = 0, no_check = 0;
     PyObject *set = PyDict_GetItemString(d, "set"), *l2 = PyDict_GetItemString(d, "l2");
     *c = (rws_config){0};
     if (!read_text(d, "model", &c->model) || !read_text(d, "method", &c->method) ||
@@ -50,14 +50,15 @@ bool rwspy_config_read(PyObject *d, rws_config *c)
         !read_whole(d, "eval_every", INT64_MAX, &c->eval_every) || !read_whole(d, "seed", UINT64_MAX, &c->seed) ||
         !read_int(d, "particle_shards", &c->particle_shards) || !read_int(d, "threads", &c->threads) ||
         !read_whole(d, "scalar", 1, &scalar) || !read_whole(d, "changed", 1, &changed) ||
-        !read_text(d, "optimiser", &c->optimiser) || !read_text(d, "lr", &c->lr) ||
-        !read_whole(d, "stack_bytes", SIZE_MAX, &stack) ||
+        !read_whole(d, "no_check", 1, &no_check) || !read_text(d, "optimiser", &c->optimiser) ||
+        !read_text(d, "lr", &c->lr) || !read_whole(d, "stack_bytes", SIZE_MAX, &stack) ||
         !read_whole(d, "max_operations", UINT64_MAX, &c->limits.max_operations) ||
         !read_whole(d, "max_paths", UINT64_MAX, &c->limits.max_paths) ||
         !read_whole(d, "max_nodes", UINT64_MAX, &c->limits.max_nodes))
         return false;
     c->scalar = scalar;
     c->changed = changed;
+    c->no_check = no_check;
     c->limits.stack_bytes = stack;
     if (l2 && l2 != Py_None) c->l2 = PyFloat_AsDouble(l2);
     if (PyErr_Occurred()) return false;

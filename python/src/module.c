@@ -49,6 +49,7 @@ PyMODINIT_FUNC PyInit__rws(void)
     PyObject   *m = PyModule_Create(&module);
     const char *replay = getenv("RWS_PYTHON_REPLAY");
     if (!m) return NULL;
+    rwspy_param_ready();
     if (!add_exception(m, &rwspy_Error, "Error", PyExc_ValueError,
                        "A mistake that the library found: in a model, a program, an option, a file or the data.") ||
         !add_exception(m, &rwspy_Broken, "Broken", PyExc_ArithmeticError,

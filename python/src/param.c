@@ -119,6 +119,61 @@ static PyGetSetDef param_members[] = {
     {0},
 };
 
+static PyObject *param_compare(PyObject *a, PyObject *b, int how)
+{
+    const bool same = a == b;
+    if (Py_IS_TYPE(b, &rwspy_Param) && how == Py_EQ) return PyBool_FromLong(same);
+    if (Py_IS_TYPE(b, &rwspy_Param) && how == Py_NE) return PyBool_FromLong(!same);
+    if (b == Py_None && (how == Py_EQ || how == Py_NE)) return PyBool_FromLong(how == Py_NE);
+    return PyErr_Format(
+        PyExc_TypeError,
+        "The parameter %R is compared with %R, and no gradient passes through a comparison. In a program, "
+        "compute with the parameter itself; its numbers are in param.values.",
+        ((param_object *)a)->name, b);
+}
+
+static Py_hash_t param_hash(PyObject *o)
+{
+    return (Py_hash_t)((uintptr_t)o >> 4);
+}
+
+static PyObject *refuse(PyObject *o, const char *what)
+{
+    return PyErr_Format(
+        PyExc_TypeError,
+        "%s(…) of the parameter %R would lose its gradient. In a program, compute with the parameter itself, as with "
+        "a number; its numbers are in param.values.",
+        what, ((param_object *)o)->name);
+}
+
+static PyObject *param_float(PyObject *o)
+{
+    return refuse(o, "float");
+}
+
+static PyObject *param_int(PyObject *o)
+{
+    return refuse(o, "int");
+}
+
+static int param_bool(PyObject *o)
+{
+    refuse(o, "bool");
+    return -1;
+}
+
+static PyNumberMethods numbers;
+
+/* Operators are those of values; only what would lose the gradient is not. */
+void rwspy_param_ready(void)
+{
+    numbers = rwspy_value_numbers;
+    numbers.nb_float = param_float;
+    numbers.nb_int = param_int;
+    numbers.nb_index = NULL;
+    numbers.nb_bool = param_bool;
+}
+
 PyTypeObject rwspy_Param = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Param",
     .tp_doc = "A matrix of numbers to learn. In a program it stands for its values, as one vector; of a matrix of "
@@ -127,7 +182,9 @@ PyTypeObject rwspy_Param = {
     .tp_basicsize = sizeof(param_object),
     .tp_dealloc = param_free,
     .tp_repr = param_repr,
-    .tp_as_number = &rwspy_value_numbers,
+    .tp_as_number = &numbers,
+    .tp_richcompare = param_compare,
+    .tp_hash = param_hash,
     .tp_as_mapping = &rwspy_value_mapping,
     .tp_as_sequence = &rwspy_value_sequence,
     .tp_getset = param_members,

@@ -113,6 +113,17 @@ static PyObject *posterior_ask(PyObject *self, PyObject *args)
     return r;
 }
 
+static PyObject *posterior_ask_many(PyObject *self, PyObject *args)
+{
+    posterior_object *o = (posterior_object *)self;
+    if (!rwspy_outside_of_programs()) return NULL;
+    if (!o->p) return PyErr_Format(rwspy_Error, "The posterior is closed.");
+    o->n_users++;
+    PyObject *r = rwspy_ask_many(o->p, o->program, args);
+    o->n_users--;
+    return r;
+}
+
 /* score(question, [(site, visit, array), …]) */
 static PyObject *posterior_score(PyObject *self, PyObject *args)
 {
@@ -189,6 +200,10 @@ static PyObject *posterior_get(PyObject *self, void *what)
 
 static PyMethodDef posterior_methods[] = {
     {"ask", posterior_ask, METH_VARARGS, "ask(*question)\n\nAsks about a datum."},
+    {"ask_many", posterior_ask_many, METH_VARARGS,
+     "ask_many(n, fields, texts, pictures, tests, particles, seed, listed, given, threads, most_dim, told)\n\nAsks "
+     "about "
+     "many data; the columns of a table."},
     {"score", posterior_score, METH_VARARGS, "score(question, choices)\n\nlog p and log q of choices."},
     {"sample", posterior_sample, METH_VARARGS, "sample(n, seed)\n\nSamples of the model."},
     {"close", posterior_close, METH_NOARGS, "close()\n\nGives back memory and threads."},

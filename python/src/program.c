@@ -34,18 +34,46 @@ void rwspy_keep_exception(program_object *p, const char *where, char *out, size_
     Py_XDECREF(trace);
 }
 
+PyObject *rwspy_spelled(const char *text)
+{
+    PyObject *said = rwspy_text(text), *helper = rwspy_helper("spelled");
+    PyObject *spelled = said && helper ? PyObject_CallOneArg(helper, said) : NULL;
+    Py_XDECREF(said);
+    Py_XDECREF(helper);
+    return spelled;
+}
+
+/* Says in an exception of a program what it means there. */
+static void explain(PyObject *exception)
+{
+    PyObject *helper = rwspy_helper("explained"), *r = helper ? PyObject_CallOneArg(helper, exception) : NULL;
+    if (!r) PyErr_Clear();
+    Py_XDECREF(helper);
+    Py_XDECREF(r);
+}
+
+/* What a review of the programs has to say is no exception that they raised. */
+static bool is_review(const rws_error *err)
+{
+    return strstr(err->text, "`no_check`") != NULL;
+}
+
 PyObject *rwspy_raise(program_object *p, rws_status status, const rws_error *err)
 {
     PyObject *said = PyUnicode_DecodeUTF8(err->text, (Py_ssize_t)strlen(err->text), "replace"), *found = NULL;
+    PyErr_Clear();
     for (Py_ssize_t i = 0; p && said && i < PyList_GET_SIZE(p->exceptions); i++) {
         PyObject *entry = PyList_GET_ITEM(p->exceptions, i);
         if (!found && PyUnicode_Tailmatch(said, PyTuple_GET_ITEM(entry, 0), 0, PY_SSIZE_T_MAX, 1) == 1)
             found = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
     }
-    if (p && !found && PyList_GET_SIZE(p->exceptions))
+    if (p && !found && PyList_GET_SIZE(p->exceptions) && !is_review(err))
         found = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(p->exceptions, 0), 1));
     if (p) PyList_SetSlice(p->exceptions, 0, PyList_GET_SIZE(p->exceptions), NULL);
     PyErr_Clear();
+    Py_XSETREF(said, rwspy_spelled(err->text));
+    if (found) explain(found);
+    if (!said) PyErr_Clear();
     if (found) PyErr_SetObject((PyObject *)Py_TYPE(found), found);
     else if (status == RWS_NO_MEMORY) PyErr_SetObject(PyExc_MemoryError, said);
     else

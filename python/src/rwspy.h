@@ -179,6 +179,9 @@ rws_status rwspy_failed(struct program_object *p, const char *where, rws_error *
 /* Raises what a failed library call has to say: the exception that a program left, or rws.Error. Always NULL. */
 PyObject *rwspy_raise(struct program_object *p, rws_status status, const rws_error *err);
 
+/* A message of the library in the words of Python. */
+PyObject *rwspy_spelled(const char *text);
+
 typedef struct program_object {
     PyObject_HEAD rws_model model;
     PyObject               *like;       /* the instance that setup copies */
@@ -261,6 +264,7 @@ typedef struct {
 extern PyTypeObject rwspy_Scope, rwspy_Value, rwspy_Param, rwspy_Layer, rwspy_Numbers;
 
 PyObject *rwspy_value(const py_path *h, rws_var v);
+void      rwspy_param_ready(void); /* before the type is made ready */
 PyObject *rwspy_param(rws_param *p, scope_object *scope, const char *name, int rows, int cols);
 PyObject *rwspy_layer(rws_layer *l, scope_object *scope, const char *name, int kind, int n_out);
 
@@ -369,7 +373,9 @@ bool rwspy_question_read(PyObject *args, py_question *a);
 void rwspy_question_release(py_question *a);
 
 PyObject *rwspy_fields_append(PyObject *list, const rws_field *f); /* the list; NULL: an exception */
-PyObject *rwspy_answers_object(rws_answers *a);                    /* takes the answers, also after a failure */
+/* Asks many questions; a list of (name, numbers or texts), the columns of their table. */
+PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObject *args);
+PyObject *rwspy_answers_object(rws_answers *a); /* takes the answers, also after a failure */
 PyObject *rwspy_reported(const rws_reported *r, int n);
 
 /* A posterior at the present parameters of a Trainer, and the trainer's program (borrowed; NULL for a model in C). NULL with

@@ -395,6 +395,16 @@ static PyObject *setup_relaxed(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *setup_unused(PyObject *self, PyObject *name)
+{
+    rws_setup  *s = rwspy_setup_open(self);
+    const char *text = s && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    if (s && !PyUnicode_Check(name)) PyErr_SetString(PyExc_TypeError, "The name of a parameter is a text.");
+    if (!text) return NULL;
+    rws_setup_unused(s, text);
+    Py_RETURN_NONE;
+}
+
 static PyObject *setup_label_site(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"label", "site", NULL};
@@ -478,6 +488,9 @@ static PyMethodDef methods[] = {
      "group=None)\n\nDeclares PyTorch's ConvTranspose2d for pictures of rows x cols numbers."},
     {"embedding", KEYWORDS(embedding), "embedding(name, n_words, dim, group=None)\n\nDeclares a table of vectors."},
     {"relaxed", setup_relaxed, METH_VARARGS, "relaxed(site, n)\n\nDeclares the site that Model.relaxed is about."},
+    {"unused", setup_unused, METH_O,
+     "unused(name)\n\nSays that the parameter of this name, or all parameters of the layer of this name, may have no "
+     "gradient."},
     {"label_site", KEYWORDS(label_site),
      "label_site(label, site)\n\nSays that a label is the value of a latent site where it is known, and NaN where it "
      "is "

@@ -220,6 +220,40 @@ static PyObject *trainer_evaluate(PyObject *self, PyObject *unused)
     return left_exception(o) ? NULL : measures_object(&m);
 }
 
+/* (findings, seconds, rows, paths, calls); a finding is (kind, severity, about, text). */
+static PyObject *findings_object(const rws_check_findings *f)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < f->n; i++) {
+        const rws_check_finding *at = &f->list[i];
+        PyObject                *text = rwspy_spelled(at->text);
+        PyObject                *entry =
+            text ? Py_BuildValue("(sszN)", at->kind, rws_severity_name(at->severity), at->about, text) : NULL;
+        if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    if (!list) return NULL;
+    return Py_BuildValue("(NdKKK)", list, f->seconds, (unsigned long long)f->rows, (unsigned long long)f->paths,
+                         (unsigned long long)f->calls);
+}
+
+static PyObject *trainer_check(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    trainer_object     *o = (trainer_object *)self;
+    rws_check_findings *f = NULL;
+    rws_error           err = {{0}};
+    bool                before;
+    if (!trainer_begin(o, &before)) return NULL;
+    const rws_status status = rws_trainer_check(o->t, &f, &err);
+    trainer_end(o, before);
+    if (status != RWS_OK) return ended(o, status, &err);
+    if (o->program) PyList_SetSlice(o->program->exceptions, 0, PY_SSIZE_T_MAX, NULL); /* they are among the findings */
+    PyObject *out = findings_object(f);
+    rws_check_free(f);
+    return out;
+}
+
 static PyObject *trainer_save(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -498,6 +532,7 @@ static PyObject *trainer_get(PyObject *self, void *what)
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
     case 'l': return Py_BuildValue("z", rws_trainer_unlearned(o->t));
+    case 'p': return Py_BuildValue("z", rws_trainer_impossible(o->t));
     case 'r': return rwspy_text(rws_trainer_warnings(o->t));
     case 'c': return rwspy_config_object(rws_trainer_config(o->t));
     }
@@ -511,6 +546,9 @@ static PyMethodDef trainer_methods[] = {
     {"step", trainer_step, METH_NOARGS, "step()\n\nOne iteration."},
     {"evaluate", trainer_evaluate, METH_NOARGS,
      "evaluate()\n\nMetrics: (iteration, seconds, values, error of log_evidence)."},
+    {"check", trainer_check, METH_NOARGS,
+     "check()\n\nReviews the programs: (findings, seconds, rows, paths, calls); a finding is (kind, severity, about, "
+     "text)."},
     {"save", trainer_save, METH_NOARGS, "save()\n\nWrites the checkpoint."},
     {"train", trainer_train, METH_VARARGS,
      "train(stop, progress, evaluated, save_every)\n\nTrains to the end; False: stopped."},
@@ -533,6 +571,7 @@ static PyGetSetDef trainer_members[] = {
      "Name, numbers, whether it is a label, numbers of an item and most items of each field.", "f"},
     {"warnings", trainer_get, NULL, "What a user should know about the run's folder; \"\" for nothing.", "r"},
     {"unlearned", trainer_get, NULL, "A parameter whose gradient has always been zero; None.", "l"},
+    {"impossible", trainer_get, NULL, "A message about training data that no particle has explained; None.", "p"},
     {"unvisited", trainer_get, NULL, "A site of labels or gradients that no particle has visited; None.", "u"},
     {0},
 };

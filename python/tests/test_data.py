@@ -173,6 +173,21 @@ class Series(unittest.TestCase):
 
             with self.assertRaisesRegex(rws.Error, "trained with"):
                 rws.open(f"{f}/r", Other())
+            fields = f"{f}/r/fields.json"
+            for text in ("{", "[]", '[["y"]]', '[["y", 1e999, 2]]', '[["y", 1, -2]]', '[[1, 1, 2]]', "[" * 100000):
+                with open(fields, "w") as file:
+                    file.write(text)
+                with self.assertRaisesRegex(rws.Error, "fields.json"):
+                    rws.open(f"{f}/r", M())
+            os.unlink(fields)
+            os.mkfifo(fields)  # which would be waited for
+            with self.assertRaisesRegex(rws.Error, "fields.json"):
+                rws.open(f"{f}/r", M())
+            os.mkdir(f"{f}/new")
+            with open(f"{f}/precious", "w"):
+                os.symlink(f"{f}/precious", f"{f}/new/fields.json")
+            trained(M(), {"y": [[0.1], [0.2, 0.3]]}, out=f"{f}/new").close()
+            self.assertEqual(os.path.getsize(f"{f}/precious"), 0)
         M.most = 1
         with self.assertRaisesRegex(rws.Error, "up to 2 items, more than 1"):
             trained(M(), {"y": [[0.1], [0.2, 0.3]]})

@@ -19,9 +19,10 @@ BEGIN {
     may["lib/optim"]     = "base tensor engine"
     may["lib/data"]      = "base"
     may["lib/program"]   = "base tensor engine dist nn estimator optim data"
+    may["lib/check"]     = "base tensor engine estimator program"
     may["lib/store"]     = "base tensor engine estimator optim data program"
     may["lib/ask"]       = "base tensor engine estimator optim program store"
-    may["lib/train"]     = "base comm tensor engine dist estimator optim data program store ask"
+    may["lib/train"]     = "base comm tensor engine dist estimator optim data program check store ask"
     may["lib/results"]   = "base data program store"
 
     # A built-in model is written as the model of a user is: it sees the public headers and its own folder. What reads its
@@ -34,7 +35,7 @@ BEGIN {
     #     store           serve, sweep, rws: locks, checksums and folders of runs, which are not public
     #     results         serve: the reader of a store that is being written; sweep: a folder that may have no runs yet
     #     ask             serve, rws: marginals and answers
-    #     data            serve: JSON within limits
+    #     data            serve: JSON within limits; rws: tables of data to ask about
     #     program         serve, rws: whether a shared object may be loaded; the settings of a model
     #     optim           sweep: checks a schedule before runs start
     #     comm, train     rws: ranks of a job; what bench and eval look into
@@ -44,7 +45,7 @@ BEGIN {
     may["apps/paper"]  = "base figure"
     may["apps/serve"]  = "base data program store results ask figure"
     may["apps/sweep"]  = "base optim store results rws"
-    may["apps/rws"]    = "base comm tensor dist nn program store train ask models figure paper serve sweep"
+    may["apps/rws"]    = "base data comm tensor dist nn program store train ask models figure paper serve sweep"
 
     # Single files that see more, each for a reason.
     also["models/picture.c"] = also["models/picture.h"] = "base tensor engine nn" # ops of its own, which have no public header

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_foreign.py PROGRAM - a run's folder from elsewhere whose store is made to delete a file or to take for ever.
+"""test_foreign.py PROGRAM - a run's folder from elsewhere that is made to delete or change a file, or to take for ever.
 
 Every command that opens a store refuses it with a message and in time, the server says what is wrong and ends at once, and no
 file beside the store is made, changed or removed. What a killed writer of our own left can be read and continued. Prints TAP."""
@@ -106,6 +106,39 @@ def check_server(name, make, words):
     report(words in answer and ended and contents() == before, f"{name}: serve", f"ended: {ended}; {answer[:500]}")
 
 
+def check_links():
+    """Training continues in files of the folder only: what a link in their place leads to stays as it is."""
+    for name in ("config.json", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.sqlite"):
+        def lead_away(store, name=name):
+            shutil.move(store.parent / name, "target")
+            (store.parent / name).symlink_to(pathlib.Path("target").resolve())
+        before = prepare(lead_away)
+        status, err = run(COMMANDS[-1])
+        report(status == 2 and "is a link" in err and contents() == before, f"{name} is a link: train", f"status {status}: {err}")
+    os.unlink("target")
+    small = ["-b", "4", "-k", "2", "--eval-every", "2", "--eval-data", "2", "--out", "air"]
+    blocks = [w for s in ("images=blocks", "canvas=12", "glimpse=6", "what=4", "hidden=16") for w in ("--set", s)]
+    status, err = run(["train", "air", "-n", "2"] + small + blocks)
+    report(status == 0, "a run with pictures is trained", err)
+    os.symlink(os.path.realpath("victim"), "air/pictures/00000004.png")
+    status, err = run(["train", "air", "-n", "4", "--out", "air", "--resume"])
+    report(status == 0 and "link" in err and pathlib.Path("victim").read_text() == "mine", "a picture is a link: train", err)
+
+
+def check_waiting():
+    """A pipe that config.json names is not waited for."""
+    os.mkfifo("pipe")
+    status, err = run(["train", "pcfg", "-k", "2", "-b", "4", "-n", "2", "--out", "grammar"])
+    report(status == 0, "a grammar is trained", err)
+    os.unlink("grammar/metrics.sqlite")
+    path = pathlib.Path("grammar/config.json")
+    path.write_text(path.read_text().replace('"astronomers"', json.dumps(os.path.realpath("pipe"))))
+    for command in ["eval", "grammar"], ["train", "--out", "grammar", "--resume", "-n", "4"]:
+        status, err = run(command)
+        report(status == 2 and "not a regular file" in err, f"the grammar is a pipe: {command[0]}", f"status {status}: {err}")
+    os.unlink("pipe")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -122,6 +155,8 @@ def main():
             kept = command[0] == "train" or {p for p in contents() if p != "x.svg"} == {p for p in before if p != "x.svg"}
             report(status == 0 and not err and kept, f"what a killed writer left: {command[0]}", f"status {status}: {err}")
         report(not os.path.exists("bad/metrics.sqlite-journal"), "the next writer removes it")
+        check_links()
+        check_waiting()
         os.chdir("/")
     print(f"1..{n}")
     return failures > 0

@@ -94,8 +94,8 @@ for at in $((size - 1)) $((size - 50)) $((size / 2)) 100; do
 done
 run train gmm --out mine --resume --iterations 40
 broken && flip broken/checkpoint.safetensors $((size - 1))
-refuses "cp 'broken'/checkpoint.previous.safetensors 'broken'/checkpoint.safetensors" train gmm --out broken --resume --iterations 60
-eval "$(sed -n 's/.*kept: "\(cp .*\)" continues.*/\1/p' err)"
+refuses "mv -T -- 'broken'/checkpoint.previous.safetensors 'broken'/checkpoint.safetensors" train gmm --out broken --resume --iterations 60
+eval "$(sed -n 's/.*kept: "\(mv .*\)" continues.*/\1/p' err)"
 gives 0 "the checkpoint before it continues" train gmm --out broken --resume --iterations 60
 gives 0 "as does the newest" train gmm --out mine --resume --iterations 60
 same_checkpoint "to the same bits" broken mine

@@ -497,7 +497,7 @@ static void a_rank_without_a_pipe_or_thread_leaves_all_without_a_watch(void **st
     run_job(exchange, -1);
     const bool watched = accounts[0].n_threads == 2;
     end_job();
-    if (!watched) skip(); /* the system has no guard */
+    if (!watched) skip(); /* the system has no network */
     for (int victim = 0; victim < RANKS; victim++) {
         lack = (typeof(lack)){.request = -1, .pipe = true};
         check_unwatched(victim);

@@ -447,7 +447,7 @@ static void previous_is_kept(void **state)
     fill(t, 9);
     save(f, t, 6);
     spill("run/checkpoint.safetensors", "rubbish", 7);
-    refuses_load(f, t, "too short", "\"cp '");
+    refuses_load(f, t, "too short", "\"mv -T -- '");
     refuses_load(f, t, "/checkpoint.previous.safetensors '", "'/checkpoint.safetensors\" continues from there.");
     unlink(in_folder("run/checkpoint.safetensors"));
     assert_true(rws__folder_has_checkpoint(f)); /* nothing is begun anew over the one that is left */

@@ -603,6 +603,37 @@ static void a_large_cell_is_refused(void **state)
     assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "run", "checkpoint");
 }
 
+/* Holes of a sparse file, which a stranger gets for nothing, give a store neither time nor rows. */
+static void holes_do_not_count(void **state)
+{
+    (void)state;
+    struct stat is;
+    sqlite3    *db;
+    must(record(f, 100, 1, &err), &err);
+    assert_int_equal(truncate(in_folder("run/metrics.sqlite"), INT64_C(1) << 40), 0);
+    assert_int_equal(stat(in_folder("run/metrics.sqlite"), &is), 0);
+    assert_true(is.st_size == INT64_C(1) << 40);
+    assert_int_equal(rws__store_open(in_folder("run/metrics.sqlite"), false, &db), SQLITE_OK);
+    assert_true(rws__store_size(db) > 0 && rws__store_size(db) < 1 << 24);
+    sqlite3_close(db);
+    must(record(f, 200, 1, &err), &err); /* the store is whole */
+}
+
+static void a_link_is_not_written_through(void **state)
+{
+    (void)state;
+    char store[PATH_MAX], empty[PATH_MAX];
+    strcpy(store, in_folder("run/metrics.sqlite"));
+    strcpy(empty, in_folder("empty"));
+    spill("empty", "", 0);
+    unlink(store);
+    assert_int_equal(symlink(empty, store), 0);
+    assert_refused(record(f, 100, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "is a link");
+    size_t size;
+    free(slurp("empty", &size));
+    assert_int_equal(size, 0);
+}
+
 int main(void)
 {
 #define RUN(f) cmocka_unit_test_setup_teardown(f, begin_run, end)
@@ -625,6 +656,8 @@ int main(void)
         RUN(a_journal_that_names_a_file_is_refused),
         RUN(a_foreign_schema_is_refused),
         RUN(a_large_cell_is_refused),
+        RUN(holes_do_not_count),
+        RUN(a_link_is_not_written_through),
         SWEEP(a_damaged_run_is_named),
         SWEEP(runs_of_a_sweep_find_its_store),
         SWEEP(several_runs_share_a_store),

@@ -1,4 +1,4 @@
-#include "train/pool.h"
+#include "base/pool.h"
 
 #include "base/denormals.h"
 #include "base/error.h"

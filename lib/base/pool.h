@@ -1,6 +1,6 @@
 /* pool.h - a few threads that share a list of independent jobs. */
-#ifndef RWS_TRAIN_POOL_H
-#define RWS_TRAIN_POOL_H
+#ifndef RWS_BASE_POOL_H
+#define RWS_BASE_POOL_H
 
 #include "rws.h"
 
