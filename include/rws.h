@@ -176,11 +176,24 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
  * be finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
 void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
 
+/* Declares an input: `dim` numbers of a datum that both programs may read with rws_observed and that nobody observes, such
+ * as covariates, a length, a picture to condition on, or features for the guide alone. A model that reads one is
+ * conditional on it: p(z, x | input). It has no density; a program that visits a site of its name is refused. Where the
+ * model dreams, inputs come from the data: in training each datum of the batch lends its own to its K dreams, and
+ * samples (rws_posterior_sample) have those of test data that are drawn at random, or those that the caller gives.
+ * Whatever makes and takes data (rws_model.data, tables, questions, answers) has inputs as it has other fields.
+ *
+ * rws_setup_is_input makes an input of a field or series that was declared before, in whatever way: of columns of a
+ * table, or of its number of rows. Of an input that is a series both programs read rws_length and rws_item. */
+void rws_setup_input(rws_setup *s, const char *name, int dim);
+void rws_setup_is_input(rws_setup *s, const char *name);
+
 /* A field as it was declared. */
 typedef struct {
     const char *name;
     int         dim;
     bool        label;      /* programs do not see it */
+    bool        input;      /* both programs may read it, and nobody observes it */
     int         item, most; /* of a series: numbers of an item, and the most items; otherwise 0 */
 } rws_field;
 
@@ -229,7 +242,7 @@ rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int 
  * in metrics. NULL for a parameter whose declaration failed by its size or without memory, and if p is NULL. */
 float *rws_param_values(const rws_param *p);
 
-/* What the numbers of a parameter stand for. */
+/* The meaning of the numbers of a parameter. */
 typedef enum {
     RWS_AS_IS,
     RWS_LOGARITHMS, /* of positive numbers */
@@ -481,12 +494,13 @@ uint64_t rws_iteration(const rws_path *path);
 /* Stops the pass with RWS_BAD_INPUT and this message, because the program cannot continue. Does not return. */
 void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
-/* A field of the datum. For the guide: the model must not look at the data. */
+/* A field of the datum. For the guide: the model must not look at the data, but for inputs (rws_setup_input), nor use
+ * what the guide has made of them, which stops the pass. */
 rws_var rws_observed(rws_path *path, const char *field);
 
 /* The length of a series of the datum, for rws_branch, and its item number t, the first being 0. An item that some
- * datum of this path does not have stops the pass, so that a guide branches on the length before it reads. For the
- * guide. */
+ * datum of this path does not have stops the pass, so that a program branches on the length before it reads. For the
+ * guide, and for the model if the series is an input. */
 rws_var rws_length(rws_path *path, const char *series);
 rws_var rws_item(rws_path *path, const char *series, int t);
 
@@ -515,6 +529,73 @@ const float *rws_look(rws_path *path, rws_var v);
  * values which do not depend on each other waits once instead of once for each, and their networks run in the same
  * calls. */
 void rws_await(rws_path *path, const rws_var *v, int n);
+
+/* Something long, as a loop that says what a step hands to the next: the carry, a struct of values (or zeros) and
+ * then of integers. Particles that entered the loop together and hand on the same integers are one path again at the
+ * next step, whatever they did before; the values that they hand on become one value with the rows of all. So a path
+ * is executed for each combination of integers, and not for each history.
+ *
+ *     typedef struct {
+ *         rws_var level;          values first,
+ *         int     t, state;       then integers, the clock first
+ *     } day;
+ *
+ *     static bool step(rws_path *path, const void *env, void *carry)
+ *     {
+ *         const weather *w = env; day *c = carry;
+ *         c->state = rws_choose(path, "z", rws_slice(path, w->next, c->state * S, S));
+ *         c->level = rws_add(path, c->level, rws_slice(path, w->rise, c->state, 1));
+ *         rws_normal(path, "x", c->level, w->sd);
+ *         return ++c->t < DAYS;
+ *     }
+ *
+ *     day c = {.level = rws_constant(path, 0)};
+ *     RWS_LOOP(path, step, &w, c, t);
+ *
+ * The loop executes the step until it returns false; then `carry` is what the last one left. `env` is handed to every
+ * step as it is: it may lead to values that were made before the loop, in the caller's own variables. A step must use
+ * the path that it is given, not the caller's; values that it makes reach the next step, and the caller, through the
+ * carry alone. The clock is an integer that no step makes smaller: particles with the lowest clock go first, so that
+ * those who will meet do. Whether particles meet depends on what is carried: set a value or an integer that nobody
+ * will read again to zero, and before a step returns false, everything that the caller does not need. The numbers are
+ * those of a plain loop.
+ *
+ * rws_call_once executes `body` once, for a branch or a recursion whose result is a struct of the same kind:
+ * afterwards particles with equal integers in it are one path. Its integers begin at first_int; a result without
+ * integers is as long as that.
+ *
+ * Loops may be nested and called by steps. A mistake stops the pass with a message: a clock that falls, padding bytes
+ * in the carry (where the compiler can tell), a value of another step, the caller's path in a step. */
+typedef bool rws_step(rws_path *path, const void *env, void *carry);
+typedef void rws_once(rws_path *path, const void *env, void *result);
+void         rws_loop(rws_path *path, rws_step *step, const void *env, void *carry, size_t size, size_t clock);
+void rws_call_once(rws_path *path, rws_once *body, const void *env, void *result, size_t size, size_t first_int);
+
+/* `clock` and `first_int` are members of the struct, of type int. */
+#define RWS_LOOP(path, step, env, carry, clock)                                                 \
+    do {                                                                                        \
+        RWS_CARRY_CHECK(path, carry);                                                           \
+        rws_loop(path, step, env, &(carry), sizeof(carry), offsetof(__typeof__(carry), clock)); \
+    } while (0)
+#define RWS_CALL(path, body, env, result, first_int)                                                        \
+    do {                                                                                                    \
+        RWS_CARRY_CHECK(path, result);                                                                      \
+        rws_call_once(path, body, env, &(result), sizeof(result), offsetof(__typeof__(result), first_int)); \
+    } while (0)
+
+/* Stops with a message if a byte of `solid` is zero: the bytes of a struct that are not padding, set to ones. */
+void rws_carry_check(rws_path *path, const void *solid, size_t size);
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define RWS_CARRY_CHECK(path, carry)                    \
+    do {                                                \
+        __typeof__(carry) solid_;                       \
+        __builtin_memset(&solid_, 0xff, sizeof solid_); \
+        __builtin_clear_padding(&solid_);               \
+        rws_carry_check(path, &solid_, sizeof solid_);  \
+    } while (0)
+#else
+#define RWS_CARRY_CHECK(path, carry) ((void)0)
+#endif
 
 /* Sites: random choices and random values, addressed by name and, in loops and recursion, by the number of the visit.
  * The name is copied. The guide draws at a site and the model scores the same value there (the other way round in the
@@ -575,7 +656,7 @@ rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_va
 rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration);
 rws_var rws_delta(rws_path *path, const char *site, rws_var at);
 
-/* What the values of a family are: the numbers of a vector, each by itself, except for the last. */
+/* The values that a family has: the numbers of a vector, each by itself, except for the last. */
 typedef enum {
     RWS_SUPPORT_REAL,        /* any numbers */
     RWS_SUPPORT_POSITIVE,    /* numbers above 0 */
@@ -947,7 +1028,7 @@ void rws_eval_show(rws_eval *e, const char *label, double value);
 /* ------------------------------------------------------------------------------------------------------------- model
  * */
 
-/* What takes the place of log p of a choice where the choice is a point on the simplex. */
+/* The term in the place of log p of a choice where the choice is a point on the simplex. */
 typedef enum {
     RWS_RELAX_ARGMAX,  /* log p of the largest component's category */
     RWS_RELAX_SOFT,    /* log of the mean of p under the point */
@@ -1006,6 +1087,9 @@ typedef struct rws_model {
     rws_status (*data)(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err);
 
+    /* The two programs. A guide may be missing (NULL): then the model's program also runs in its place, where every latent
+     * site draws from the model's own family there, with parameters moved by a network that sees the data and the choices
+     * so far, and every observed site returns the datum. */
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
 

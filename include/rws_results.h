@@ -201,7 +201,7 @@ char *rws_sweep_kind(const rws_sweep_run *run);
  * `objects`. */
 rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err) RWS_MUST_CHECK;
 
-/* What the results, which may be NULL, say about a run, by its name; NULL: nothing. */
+/* The result with the name of the run; NULL: there is none. The results may be NULL. */
 const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results);
 
 /* Whether the run is trained to its end, and measured after that if the sweep wants it. The result may be NULL. */

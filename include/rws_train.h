@@ -160,6 +160,9 @@ const char *rws_trainer_unvisited(const rws_trainer *t);
  * NULL if there is none, or if that is not known: with several ranks, and under an optimiser without memory. */
 const char *rws_trainer_unlearned(const rws_trainer *t);
 
+/* The name of a site for which the automatic guide of a model without a guide has no network, because no draw from the
+ * prior came to it before training; all such sites share one. NULL if no particle has visited one. */
+const char *rws_trainer_unguided(const rws_trainer *t);
 /* A message that counts the training data that no particle has explained so far and names the first of them, with the
  * site that forbids it. NULL if there is none, or if the model says that this is no failure (rws_defaults.impossible).
  * The text belongs to the trainer. */
@@ -223,7 +226,7 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
-/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: messages, or "".
+/* Warnings about the run's folder, after rws_trainer_keep or rws_trainer_resume: messages, or "".
  * They are about a checkpoint that was made by another build, on another processor or with other data, about measures
  * that are missing, and about a file system without locks. Only rank 0 has them. The text belongs to the trainer. */
 const char *rws_trainer_warnings(const rws_trainer *t);
@@ -255,7 +258,7 @@ typedef enum {
     RWS_MISTAKE, /* answers would be wrong, or training fails */
 } rws_severity;
 
-/* What a review of a model has found. */
+/* A finding of a review of a model. */
 typedef struct {
     const char  *kind; /* "state", "random", "program", "dreams", "group", "unused", "gradient", "reach", "jump",
                         * "impossible", "global" or "writes" */
@@ -279,11 +282,13 @@ const char *rws_severity_name(rws_severity s); /* "note", "warning", "mistake"; 
  * model draws; data must be possible. Takes the time of some hundred small passes. A program that fails is a finding; a
  * status other than RWS_OK means that the review itself could not be made.
  *
- * rws_trainer_train makes the cheapest part of it (eight particles of two data, at most 0.2 seconds) before its first
- * iteration, and fails with RWS_BAD_INPUT and the text of the first mistake, for a model that is not built in and unless
- * config.no_check is set. */
-rws_status rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
-void       rws_check_free(rws_check_findings *f);
+ * rws_trainer_train makes the cheapest part of it (eight particles of two data and a hundred samples of the model, at
+ * most 0.2 seconds) before its first iteration, for a model that is not built in and unless config.no_check is set. It
+ * fails with RWS_BAD_INPUT and the text of the first mistake; rws_trainer_doubt is the text of the first warning, or
+ * NULL, and lives as long as the trainer. */
+rws_status  rws_trainer_check(rws_trainer *t, rws_check_findings **out, rws_error *err) RWS_MUST_CHECK;
+const char *rws_trainer_doubt(const rws_trainer *t);
+void        rws_check_free(rws_check_findings *f);
 
 /* ------------------------------------------------------------------------------------------------------ posterior */
 
@@ -357,7 +362,7 @@ typedef struct {
     double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
 } rws_weighted;
 
-/* What the weights of particles say of an answer. They say nothing of what no particle has found. */
+/* The verdict on an answer by the weights of its particles. The weights do not tell of a mode that no particle has found. */
 typedef enum {
     RWS_RELIABLE,   /* the errors that are stated hold */
     RWS_DOUBTFUL,   /* too few particles count, or k_hat is above its limit */
@@ -452,13 +457,23 @@ typedef struct {
     int               n;
 } rws_samples;
 
+/* Samples of a model with inputs (rws_setup_input) are made with those of test data, which are drawn at random for each
+ * sample, or with those of the datum of a question. Of its fields the inputs alone are read, and others may be NULL;
+ * its particles, seed and given choices are not read. */
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out,
                                 rws_error *err) RWS_MUST_CHECK;
+rws_status rws_posterior_sample_at(rws_posterior *p, const rws_question *inputs, int n, uint64_t seed,
+                                   rws_samples **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_samples_free(rws_samples *s);
+
+/* Posterior predictions: n data that the model makes of choices drawn from the weighted particles of answers, which must have been
+ * asked for. The samples' choices are those of the particles. RWS_BAD_INPUT if no particle is possible. */
+rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
+                                 rws_error *err) RWS_MUST_CHECK;
 
 /* ---- answers as JSON and marginals */
 
-/* What is written of answers beside the evidence. A number that is larger than what there is means all of it. */
+/* The parts of answers that are written beside the evidence. A number that is larger than their number means all of them. */
 typedef struct {
     int answers;   /* at most so many, the most probable first */
     int particles; /* at most so many, those with the largest weight first; 0: no "particles_listed" */
@@ -533,6 +548,64 @@ int        rws_frame_rows(const rws_frame *f);
 
 /* Column i, whose numbers or texts belong to the table and last until a row is added; false if there is none. */
 bool rws_frame_column_at(const rws_frame *f, int i, rws_frame_column *out);
+
+/* ---- calibration by simulation (Talts et al., 2018): does the guide give the posterior of its model? */
+
+#define RWS_SIMULATIONS 256 /* simulations of a portion */
+
+typedef struct {
+    int      n_particles; /* of each question; 0: 1000 */
+    uint64_t seed;
+    int      threads; /* change no number; 0: as many as there are processors */
+    /* Called on the calling thread after each simulation, with how many the table has: false ends them. May be NULL. */
+    bool (*done)(void *context, int n);
+    bool (*stop)(
+        void *context); /* called now and then, on the calling thread: true ends the simulations; may be NULL */
+    void *context;
+} rws_simulations;
+
+/* Fills a table up to n rows. For each the model makes a trace and a datum, the guide is asked about the datum, and the row has
+ * the rank of the truth, from 0 to 1, for each number that the trace has: SITE.rank by the weighted particles, SITE.rank_guide by
+ * the particles of the guide; SITE:1, … at later visits, SITE[0], … of several components (the first 16 of each),
+ * report.NAME of a reported number, SITE.visits of how often the site is visited. Ties are broken at random, a visit that is not
+ * made counts as lower than any value, and there is no rank where truth and all particles agree. If all values are whole,
+ * SITE.confidence is the probability of the most probable one and SITE.correct whether it is the truth. A row with `impossible`
+ * has no possible particle. Continues with the bits of the whole from a multiple of RWS_SIMULATIONS rows. RWS_BAD_INPUT if the
+ * model makes what cannot be asked about. */
+rws_status rws_posterior_simulate(rws_posterior *p, int n, const rws_simulations *how, rws_frame *f,
+                                  rws_error *err) RWS_MUST_CHECK;
+
+#define RWS_CALIBRATION_BINS 20
+#define RWS_CALIBRATION_GRID 32
+#define RWS_CALIBRATION_INTERVALS 3
+#define RWS_CALIBRATION_WIDTHS \
+    {                          \
+        0.5, 0.8, 0.95         \
+    }
+
+/* How the ranks of one quantity are distributed. */
+typedef struct {
+    const char *name;
+    bool        guide;      /* ranks among the particles of the guide; else by importance weights */
+    int         n;          /* ranks */
+    double      p;          /* that uniform ranks are so uneven, exactly; NaN for fewer than 50 */
+    double      p_adjusted; /* by Holm, for all tested quantities of this kind */
+    double      coverage[RWS_CALIBRATION_INTERVALS]; /* of the central intervals of RWS_CALIBRATION_WIDTHS */
+    double confidence_error, accuracy; /* expected calibration error of the most probable value; NaN if not whole */
+    int    histogram[RWS_CALIBRATION_BINS];
+    /* The empirical distribution function minus z at z = 1/GRID, …, and the bands that it stays in at all z with a probability of
+     * 0.95 if ranks are uniform; where n is 50 or more. */
+    double difference[RWS_CALIBRATION_GRID - 1], low[RWS_CALIBRATION_GRID - 1], high[RWS_CALIBRATION_GRID - 1];
+} rws_calibrated;
+
+typedef struct {
+    const rws_calibrated *list; /* by the weights, then by the guide */
+    int                   n, n_simulations, n_impossible;
+} rws_calibration;
+
+/* Describes a table of rws_posterior_simulate, which may be freed afterwards. */
+rws_status rws_calibration_new(const rws_frame *f, rws_calibration **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_calibration_free(rws_calibration *c);
 
 /* ------------------------------------------------------------------------------------- hosts of other languages */
 

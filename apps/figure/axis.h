@@ -19,7 +19,7 @@ typedef enum {
     RWS_AXIS_LOG,
 } rws_axis_scale;
 
-/* What the caller wants of an axis. Zero-initialised: linear, range and ticks from the data, no label. */
+/* An axis as the caller describes it. Zero-initialised: linear, range and ticks from the data, no label. */
 typedef struct {
     const char    *label; /* "p error"; NULL for none */
     const char    *unit;  /* "s" shows as "label (s)"; NULL for none */

@@ -1,6 +1,7 @@
 #include "figure/bundle.h"
 
 #include "base/error.h"
+#include "base/list.h"
 #include "figure/style.h"
 
 #include <stdio.h>
@@ -50,19 +51,6 @@ bool rws__bundle_differs(const rws_result *const *runs, int n, const char *key)
     return false;
 }
 
-/* Adds a key to a list that grows; false without memory. */
-static bool add_key(const char ***list, int *n, int *capacity, const char *key)
-{
-    if (*n == *capacity) {
-        const char **longer = realloc(*list, (2 * (size_t)*capacity + 64) * sizeof *longer);
-        if (!longer) return false;
-        *list = longer;
-        *capacity = 2 * *capacity + 64;
-    }
-    (*list)[(*n)++] = key;
-    return true;
-}
-
 /* Looks at every key once, however many runs have it. */
 static bool find_keys(const rws_result *const *runs, int n, const char *const *leave, rws_bundles *g)
 {
@@ -73,7 +61,8 @@ static bool find_keys(const rws_result *const *runs, int n, const char *const *l
         for (int k = 0; k < runs[i]->n_keys && good; k++) {
             const char *key = runs[i]->keys[k].key;
             if ((k < n_seen && strcmp(seen[k], key) == 0) || is_listed(seen, n_seen, key)) continue;
-            good = add_key(&seen, &n_seen, &capacity, key);
+            good = rws__list_grow(&seen, n_seen, &capacity, sizeof *seen);
+            if (good) seen[n_seen++] = key;
         }
     }
     good = good && (g->keys = RWS_TRY_NEW(&g->memory, const char *, n_seen + 1)) != NULL;

@@ -58,7 +58,7 @@ typedef struct {
 #define RWS_BELOW(x) .low = -INFINITY, .high = (x)
 #define RWS_ABOVE(x) .low = (x), .high = INFINITY
 
-/* What the comparisons of a claim have shown. */
+/* The result of the comparisons of a claim. */
 typedef struct {
     char   text[240];
     double inside, outside; /* p values of "it is not inside", "it is not outside"; NaN: nothing is shown */

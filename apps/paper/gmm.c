@@ -198,7 +198,7 @@ static bool support_of(const rws_result *r, support *s)
     return p != NULL;
 }
 
-/* What a run's support should be: all components, not all of them, or an end or a peak at a place give or take one. */
+/* The support that a run should have: all components, not all of them, or an end or a peak at a place give or take one. */
 typedef enum { ALL, PRUNED, ENDS_NEAR, PEAKS_NEAR } expected;
 
 static void count_supports(const rws_query *q, rws_evidence *e, const char *method, int K, expected what, int place)

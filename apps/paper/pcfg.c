@@ -101,7 +101,7 @@ static const rws_paper_figure figures[] = {
 
 /* ---- claims: lower is better */
 
-/* What a run's snapshot of trees has about the sentence. */
+/* The part of a run's snapshot of trees that is about the sentence. */
 typedef struct {
     int    n;               /* of the trees drawn most often yield it; -1: the run has no snapshot */
     double shares[N_TREES]; /* of the draws that these have */

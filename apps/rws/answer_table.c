@@ -141,16 +141,21 @@ rws_status rws__answer_table_open(rws_answer_table *t, const char *path, const c
     return open_partial(t, about, block, err);
 }
 
-rws_status rws__answer_table_add(rws_answer_table *t, const char *name, const rws_answers *a, const char *message,
-                                 rws_error *err)
+rws_status rws__answer_table_keep(rws_answer_table *t, rws_error *err)
 {
     rws_buffer b = {0};
-    RWS_TRY(rws_frame_add(t->frame, a, message, MOST_DIM, err));
-    if (!rws__frame_text(t->frame, "datum", name)) return rws_no_memory(err, "a table of answers");
     write_row(t->frame, rws_frame_rows(t->frame) - 1, &b);
     const rws_status status = b.starved ? rws_no_memory(err, "a table of answers") : append(t, b.bytes, b.n, err);
     rws__buffer_release(&b);
     return status;
+}
+
+rws_status rws__answer_table_add(rws_answer_table *t, const char *name, const rws_answers *a, const char *message,
+                                 rws_error *err)
+{
+    RWS_TRY(rws_frame_add(t->frame, a, message, MOST_DIM, err));
+    if (!rws__frame_text(t->frame, "datum", name)) return rws_no_memory(err, "a table of answers");
+    return rws__answer_table_keep(t, err);
 }
 
 /* ---- the file */
@@ -184,10 +189,12 @@ static void write_number(double x, rws_buffer *b)
 static void write_line(const rws_frame *f, int row, rws_buffer *b)
 {
     rws_frame_column c;
+    bool             first = true;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; rws_frame_column_at(f, i, &c); i++) {
             if ((strcmp(c.name, "datum") == 0) != (pass == 0)) continue;
-            if (pass) rws__buffer_add(b, ",", 1);
+            if (!first) rws__buffer_add(b, ",", 1);
+            first = false;
             if (row < 0) write_text(c.name, b);
             else if (c.texts) write_text(c.texts[row], b);
             else write_number(c.numbers[row], b);

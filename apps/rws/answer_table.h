@@ -30,6 +30,9 @@ rws_status rws__answer_table_open(rws_answer_table *t, const char *path, const c
 rws_status rws__answer_table_add(rws_answer_table *t, const char *name, const rws_answers *a, const char *message,
                                  rws_error *err) __attribute__((warn_unused_result));
 
+/* Keeps the last row of the table, which was added to its frame. */
+rws_status rws__answer_table_keep(rws_answer_table *t, rws_error *err) __attribute__((warn_unused_result));
+
 /* Writes the file and removes FILE.partial. */
 rws_status rws__answer_table_finish(rws_answer_table *t, rws_error *err) __attribute__((warn_unused_result));
 void       rws__answer_table_close(rws_answer_table *t);

@@ -202,7 +202,7 @@ static double peak_rss_mb(void)
 
 /* ---- ranks */
 
-/* What the ranks did together: numbers of work and memory are sums over the ranks, the share of communication and the
+/* The figures of all ranks: numbers of work and memory are sums over the ranks, the share of communication and the
  * rate of the machine are means. Times are rank 0's; ranks wait for each other in every iteration. */
 static rws_status add_ranks(result *r, rws_error *err)
 {

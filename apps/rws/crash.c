@@ -1,6 +1,7 @@
 #include "rws/crash.h"
 
 #include <dlfcn.h>
+#include <glib.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,8 +90,21 @@ static void on_crash(int number, siginfo_t *info, void *context)
     if (info->si_code <= 0) raise(number);
 }
 
+/* Without memory GLib aborts, or waits for ever if it was in g_once_init_enter, which its own message needs too. */
+static void on_glib(const char *domain, GLogLevelFlags level, const char *text, void *context)
+{
+    static const char message[] = "rws: There is no memory for a library.\n";
+    if (level & G_LOG_LEVEL_ERROR && text && strstr(text, "failed to allocate")) {
+        const ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+        (void)written;
+        _exit(1);
+    }
+    g_log_default_handler(domain, level, text, context);
+}
+
 void rws__crash_explain(void)
 {
+    g_log_set_default_handler(on_glib, NULL);
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK}, now;
     sigemptyset(&action.sa_mask);

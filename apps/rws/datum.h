@@ -12,18 +12,19 @@
 /* A datum as numbers. A zeroed one is empty. */
 typedef struct {
     float        *numbers;
-    const float **fields; /* for each field of the model, a place in `numbers`; NULL for a label */
+    const float **fields; /* for each field of the model, a place in `numbers`; NULL for one that is not read */
 } rws_datum;
 
-/* Makes a datum of zeros. The caller releases *out, also after a failure. */
-rws_status rws__datum_make(const rws_posterior *p, rws_datum *out, rws_error *err) __attribute__((warn_unused_result));
+/* Makes a datum of zeros, with all fields except labels, or with the inputs alone. The caller releases *out, also after a failure. */
+rws_status rws__datum_make(const rws_posterior *p, bool inputs, rws_datum *out, rws_error *err)
+    __attribute__((warn_unused_result));
 
-/* Reads the numbers of all fields except labels, in the order of declaration, separated by spaces, commas or
+/* Reads the numbers of all fields except labels, or those of the inputs alone, in the order of declaration, separated by spaces, commas or
  * semicolons. The numbers of a series stand in brackets, which the last field does not need: "7 [0 3 1]", "7 0 3 1".
  * Each item may have brackets too: "[[1 2] [3 4]]".
  * RWS_BAD_INPUT with a message that names the fields and how many numbers each has. The caller releases *out, also
  * after a failure. */
-rws_status rws__datum_read(const rws_posterior *p, const char *text, rws_datum *out, rws_error *err)
+rws_status rws__datum_read(const rws_posterior *p, const char *text, bool inputs, rws_datum *out, rws_error *err)
     __attribute__((warn_unused_result));
 void rws__datum_release(rws_datum *d);
 

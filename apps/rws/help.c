@@ -16,7 +16,7 @@ static bool has_letter(const struct argp_option *o)
     return o->key > 0 && o->key < 128 && isalnum(o->key);
 }
 
-/* What an option does. Its text may be made by a filter, such as the list of methods. The caller frees it. */
+/* The text about an option, which a filter may make, such as the list of methods. The caller frees it. */
 static char *text_of(const struct argp *owner, const struct argp_option *o)
 {
     char *text = owner->help_filter ? owner->help_filter(o->key, o->doc, NULL) : (char *)o->doc;
@@ -126,7 +126,7 @@ static void offer(const typed *t, const char *word, const char *about)
     printf("%s%s\t%.*s\n", t->prefix, word, n, about);
 }
 
-/* The words that a placeholder of the help stands for; none for files and numbers, which the shell knows or nobody. */
+/* Offers the words that a placeholder of the help stands for: none where it is a file or a number. */
 static void offer_names(const typed *t, const char *placeholder)
 {
     rws_method_info    method;
@@ -144,7 +144,7 @@ static void offer_names(const typed *t, const char *placeholder)
     if (islower(placeholder[0])) offer(t, placeholder, "");
 }
 
-/* Those of "trees|images|hinton" or "[models|settings MODEL]". */
+/* Offers the words of "trees|images|hinton" or "[models|settings MODEL]". */
 static void offer_values(const typed *t, const char *kinds)
 {
     char **words = g_strsplit_set(kinds, " []|.,=", -1);

@@ -1,6 +1,7 @@
 #include "rws/listing.h"
 
 #include "base/error.h"
+#include "base/list.h"
 #include "rws/output.h"
 
 #include <math.h>
@@ -23,11 +24,7 @@ rws_listing *rws__listing_new(void)
 
 static void add(rws_listing *t, const char *format, va_list args)
 {
-    if (t->n_cells == t->capacity) {
-        t->capacity = 2 * t->capacity + 64;
-        t->cells = realloc(t->cells, (size_t)t->capacity * sizeof *t->cells);
-        rws__need_memory(t->cells != NULL, "a table");
-    }
+    rws__need_memory(rws__list_grow(&t->cells, t->n_cells, &t->capacity, sizeof *t->cells), "a table");
     rws__need_memory(vasprintf(&t->cells[t->n_cells], format, args) >= 0, "a table");
     rws__output_tame(t->cells[t->n_cells++]);
 }

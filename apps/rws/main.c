@@ -17,7 +17,7 @@
 /* The table of commands, in the order of --help: each is rws_command_NAME in NAME.c. */
 /* clang-format off */
 #define COMMANDS(COMMAND)                                                                            \
-    COMMAND(train) COMMAND(check) COMMAND(eval) COMMAND(infer) COMMAND(sample) COMMAND(sweep)        \
+    COMMAND(train) COMMAND(check) COMMAND(eval) COMMAND(infer) COMMAND(sample) COMMAND(calibrate) COMMAND(sweep) \
     COMMAND(runs) COMMAND(export) COMMAND(plot) COMMAND(serve) COMMAND(draw) COMMAND(reproduce)      \
     COMMAND(bench) COMMAND(data) COMMAND(list) COMMAND(demo) COMMAND(help)
 #define DECLARE(name) extern const rws_command rws_command_##name;

@@ -85,7 +85,7 @@ rws_status rws__questions_add(rws_question_list *l, const rws_posterior *p, cons
         q->picture = &d->picture;
     } else if (m->read) q->text = d->name;
     else {
-        RWS_TRY(rws__datum_read(p, typed, &d->datum, err));
+        RWS_TRY(rws__datum_read(p, typed, false, &d->datum, err));
         q->fields = d->datum.fields;
     }
     return RWS_OK;
@@ -207,7 +207,7 @@ static rws_status add_row(rws_question_list *l, const rws_posterior *p, const rw
     snprintf(name, sizeof name, "row %d", row);
     RWS_TRY(add(l, name, err));
     rws_datum *d = &l->data[l->n - 1]->datum;
-    RWS_TRY(rws__datum_make(p, d, err));
+    RWS_TRY(rws__datum_make(p, false, d, err));
     for (int i = 0; rws_posterior_field(p, i, &f); i++)
         for (int k = 0; k < f.dim && !f.label; k++, n++)
             d->numbers[n] = s->values[(size_t)row * (size_t)s->n_columns + (size_t)columns[n]];

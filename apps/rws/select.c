@@ -1,6 +1,7 @@
 #include "rws/select.h"
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/quote.h"
 #include "rws/output.h"
 #include "figure/bundle.h"
@@ -65,11 +66,7 @@ static void add(names *s, const char *name)
 {
     for (int i = 0; i < s->n; i++)
         if (strcmp(s->list[i], name) == 0) return;
-    if (s->n == s->capacity) {
-        s->capacity = 2 * s->capacity + 64;
-        s->list = realloc(s->list, (size_t)s->capacity * sizeof *s->list);
-        rws__need_memory(s->list != NULL, "a list of names");
-    }
+    rws__need_memory(rws__list_grow(&s->list, s->n, &s->capacity, sizeof *s->list), "a list of names");
     s->list[s->n++] = name;
 }
 

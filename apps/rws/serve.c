@@ -220,7 +220,7 @@ static void open_browser(const char *url)
     if (failed) rws__note("There is no %s to open a browser with; open the address yourself.", argv[0]);
 }
 
-/* Prints the address; without it nobody could ask the server. */
+/* Prints the address of the server. */
 static rws_status announce(const session *s, rws_error *err)
 {
     const char *any = strcmp(s->address, "0.0.0.0") == 0 || strcmp(s->address, "::") == 0 ? "127.0.0.1" : s->address;

@@ -116,14 +116,31 @@ static void note_unlearned(const rws_trainer *t)
                   rws__quote_short(name).text);
 }
 
+/* Notes at the first evaluation what the look at the programs was not sure of. */
+static void note_doubt(session *s, const rws_trainer *t)
+{
+    if (!s->looked && rws_trainer_doubt(t)) rws__note("%s", rws_trainer_doubt(t));
+}
+
+/* Notes at the end a site for which the automatic guide has no network. */
+static void note_unguided(const rws_trainer *t)
+{
+    const char *site = rws_trainer_unguided(t);
+    if (site)
+        rws__note(
+            "The automatic guide has no network of its own for site \"%s\": no draw from the prior came to it before "
+            "training. All such sites share one.",
+            rws__quote_short(site).text);
+}
+
 /* Notes, the first time and at the end, training data that no particle explains. */
 static void note_impossible(session *s, const rws_trainer *t, bool final)
 {
-    const char *remark = s->forbidden && !final ? NULL : rws_trainer_impossible(t);
-    if (!remark) return;
+    const char *message = s->forbidden && !final ? NULL : rws_trainer_impossible(t);
+    if (!message) return;
     s->forbidden = true;
     rws__progress_clear(&s->progress);
-    rws__note("%s", remark);
+    rws__note("%s", message);
 }
 
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
@@ -143,9 +160,11 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     if (!s->impossible) rws__output_impossible(m);
     s->impossible |= m->impossible > 0;
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
+    note_doubt(s, t);
     note_impossible(s, t, final);
     note_unvisited(s, t, final);
     if (final) note_unlearned(t);
+    if (final) note_unguided(t);
     return RWS_OK;
 }
 

@@ -69,7 +69,7 @@ static bool is_late(void *context)
     return rws__clock_now() > a->until;
 }
 
-/* Whether a batch of samples, which may take longer than a question, ends early: the server does, or nobody waits for it. */
+/* Whether a batch of samples, which may take longer than a question, ends early: the server ends, or the client has left. */
 static bool is_idle(void *context)
 {
     asking      *a = context;
@@ -235,6 +235,7 @@ static void write_field(const rws_field *f, rws_buffer *out)
     rws__buffer_key_text(out, "name", f->name);
     rws__buffer_key_number(out, "dim", f->dim);
     rws__buffer_key_true(out, "label", f->label);
+    rws__buffer_key_true(out, "input", f->input);
     rws__buffer_key_number(out, "item", f->item);
     rws__buffer_key_number(out, "most", f->most);
     rws__buffer_close(out, '}');
@@ -390,7 +391,8 @@ static rws_status sample_batch(asking *a, const char *after, rws_buffer *out, rw
         return rws_fail(err, RWS_STOPPED,
                         "The samples took more than %g seconds, and %d of %d were drawn: ask for fewer.",
                         a->core->options.max_seconds, a->done, a->body.samples);
-    rws_status status = rws__posterior_sample_unless(rws__opened_posterior(a->opened), batch_of(a),
+    rws_status status = rws__posterior_sample_unless(rws__opened_posterior(a->opened),
+                                                     a->body.n_data ? &a->body.data[0].question : NULL, batch_of(a),
                                                      a->body.seed + a->batches++, is_idle, a, &samples, err);
     if (status == RWS_OK) {
         status = write_samples(a, samples, after, out);

@@ -98,26 +98,35 @@ static rws_status read_field(const json_t *value, const rws_field *f, float *out
                     f->dim == 1 ? "" : "an array of ", f->dim, f->dim == 1 ? "" : "s");
 }
 
-static rws_status read_fields(const json_t *object, const rws_field *fields, int n, rws_body_datum *out, rws_error *err)
+/* Which fields a datum has: inputs alone, or all but labels. */
+static bool is_read(const rws_field *f, bool inputs)
+{
+    return inputs ? f->input : !f->label;
+}
+
+static rws_status read_fields(const json_t *object, const rws_field *fields, int n, bool inputs, rws_body_datum *out,
+                              rws_error *err)
 {
     size_t total = 0;
     if (!json_is_object(object))
         return rws_fail(err, RWS_BAD_INPUT, "\"fields\" is an object with the numbers of each field.");
-    for (int i = 0; i < n; i++) total += fields[i].label ? 0 : (size_t)fields[i].dim;
+    for (int i = 0; i < n; i++) total += is_read(&fields[i], inputs) ? (size_t)fields[i].dim : 0;
     const char *key;
     json_t     *value;
     json_object_foreach((json_t *)object, key, value)
     {
         bool known = false;
-        for (int i = 0; i < n && !known; i++) known = !fields[i].label && strcmp(fields[i].name, key) == 0;
-        if (!known) return rws_fail(err, RWS_BAD_INPUT, "The model has no field \"%s\".", rws__quote_short(key).text);
+        for (int i = 0; i < n && !known; i++) known = is_read(&fields[i], inputs) && strcmp(fields[i].name, key) == 0;
+        if (!known)
+            return rws_fail(err, RWS_BAD_INPUT, "The model has no %s \"%s\".", inputs ? "input" : "field",
+                            rws__quote_short(key).text);
     }
     out->numbers = calloc(total + 1, sizeof *out->numbers);
     out->fields = calloc((size_t)n + 1, sizeof *out->fields);
     if (!out->numbers || !out->fields) return rws_no_memory(err, "a datum");
     float *at = out->numbers;
     for (int i = 0; i < n; i++) {
-        if (fields[i].label) continue;
+        if (!is_read(&fields[i], inputs)) continue;
         RWS_TRY(read_field(json_object_get(object, fields[i].name), &fields[i], at, err));
         out->fields[i] = at;
         at += fields[i].dim;
@@ -162,7 +171,8 @@ static rws_status read_text(const json_t *value, rws_body_datum *out, rws_error 
 /* The keys of which a datum has one. */
 static const char *const ways[] = {"text", "picture", "fields", "test"};
 
-static rws_status read_datum(const json_t *object, const rws_field *fields, int n, rws_body_datum *out, rws_error *err)
+static rws_status read_datum(const json_t *object, const rws_field *fields, int n, bool inputs, rws_body_datum *out,
+                             rws_error *err)
 {
     int way = -1;
     for (int i = 0; i < 4; i++) {
@@ -173,7 +183,7 @@ static rws_status read_datum(const json_t *object, const rws_field *fields, int 
     switch (way) {
     case 0: return read_text(json_object_get(object, "text"), out, err);
     case 1: return read_picture(json_object_get(object, "picture"), out, err);
-    case 2: return read_fields(json_object_get(object, "fields"), fields, n, out, err);
+    case 2: return read_fields(json_object_get(object, "fields"), fields, n, inputs, out, err);
     case 3: return read_int(object, "test", 0, MAX_TEST, &out->question.test, err);
     default:
         return rws_fail(err, RWS_BAD_INPUT, "Which datum? Give it as \"text\", \"picture\", \"fields\" or \"test\".");
@@ -257,7 +267,7 @@ static rws_status read_data(const json_t *body, const rws_field *fields, int n_f
         out->n_data++;
         if (!json_is_object(datum)) return rws_fail(err, RWS_BAD_INPUT, "A datum is an object.");
         if (list) RWS_TRY(check_keys(datum, DATUM, err));
-        RWS_TRY(read_datum(datum, fields, n_fields, &out->data[i], err));
+        RWS_TRY(read_datum(datum, fields, n_fields, false, &out->data[i], err));
     }
     for (int i = 0; list && i < 4; i++)
         if (json_object_get(body, ways[i]))
@@ -265,12 +275,22 @@ static rws_status read_data(const json_t *body, const rws_field *fields, int n_f
     return RWS_OK;
 }
 
+/* The inputs that samples are to have, if any are given. */
+static rws_status read_inputs(const json_t *body, const rws_field *fields, int n_fields, rws_body *out, rws_error *err)
+{
+    if (!json_object_get(body, "fields") && !json_object_get(body, "test")) return RWS_OK;
+    out->data = calloc(1, sizeof *out->data);
+    if (!out->data) return rws_no_memory(err, "data");
+    out->n_data = 1;
+    return read_datum(body, fields, n_fields, true, &out->data[0], err);
+}
+
 static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_field *fields, int n_fields,
                             const rws_body_limits *limits, rws_body *out, rws_error *err)
 {
     static const char *const keys[] = {
         [RWS_BODY_INFER] = DATUM " data given particles seed top particles_listed marginals",
-        [RWS_BODY_SAMPLE] = " n seed particles_listed",
+        [RWS_BODY_SAMPLE] = " n seed particles_listed fields test",
         [RWS_BODY_SCORE] = DATUM " choices",
     };
     double seed = 1;
@@ -283,7 +303,7 @@ static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_fi
     RWS_TRY(read_bool(body, "particles_listed", &out->listed, err));
     RWS_TRY(read_bool(body, "marginals", &out->marginals, err));
     out->seed = (uint64_t)seed;
-    if (kind == RWS_BODY_SAMPLE) return RWS_OK;
+    if (kind == RWS_BODY_SAMPLE) return read_inputs(body, fields, n_fields, out, err);
     RWS_TRY(read_data(body, fields, n_fields, limits, out, err));
     if ((double)out->n_data * out->particles > limits->work)
         return rws_fail(err, RWS_BAD_INPUT, "A request takes at most %.0f particles of all data together, not %d x %d.",

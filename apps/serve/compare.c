@@ -78,7 +78,7 @@ static rws_status make_groups(comparison *p, rws_error *err)
 /* ---- medians */
 
 /* Leaves out points, the same ones of the median and of its band. */
-static void thin(rws_gathered *g, int most)
+static void reduce(rws_gathered *g, int most)
 {
     int *keep = g->n > most ? malloc((size_t)most * sizeof *keep) : NULL;
     if (!keep) return;
@@ -99,7 +99,7 @@ static rws_status gather(const comparison *p, group *g, rws_error *err)
         rws_gather(runs, g->n_runs, p->metric, p->seconds ? RWS_X_SECONDS : RWS_X_ITERATION, &g->curve, err);
     free(runs);
     rws_gathered_between(&g->curve, p->from, p->to);
-    thin(&g->curve, (int)p->points);
+    reduce(&g->curve, (int)p->points);
     return status;
 }
 
@@ -330,7 +330,7 @@ static rws_status draw_bytes(const comparison *p, const char *ending, rws_buffer
     uint8_t    *bytes;
     size_t      size;
     snprintf(folder, sizeof folder, "%.480s/rws-figure-XXXXXX", where && where[0] ? where : "/tmp");
-    if (!mkdtemp(folder)) return rws_fail(err, RWS_BAD_INPUT, "There is no room for a temporary file.");
+    if (!mkdtemp(folder)) return rws_fail(err, RWS_BAD_INPUT, "A temporary folder cannot be made.");
     snprintf(path, sizeof path, "%s/figure.%s", folder, ending);
     rws_status status = draw(p, path, err);
     if (status == RWS_OK) status = rws__file_read(path, 1 << 28, &bytes, &size, err);

@@ -53,7 +53,7 @@ typedef bool rws_handler(rws_core *c, const rws_request *r, rws_reply *reply);
 typedef struct {
     const char  *method, *path; /* "/api/runs/{run}" */
     rws_handler *answer;
-    /* For the description (routes.c). */
+    /* Members that the description is made of (routes.c). */
     const char *id, *summary;
     const char *query;    /* names of the arguments, which blanks part; NULL: none */
     const char *body;     /* shape of the request's body; NULL: none */

@@ -29,7 +29,7 @@ static void write_styles(rws_buffer *out)
     rws__buffer_close(out, ']');
 }
 
-/* What the metrics of the models that are built in mean. */
+/* The meaning of the metrics of built-in models. */
 static void write_models(rws_buffer *out)
 {
     rws__buffer_open_key(out, "models", '{');

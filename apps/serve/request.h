@@ -69,7 +69,7 @@ typedef struct {
 
 /* ---- checks */
 
-/* What the server accepts. */
+/* The conditions on which the server accepts a request. */
 typedef struct {
     const char        *token; /* NULL: none is needed */
     int                port;

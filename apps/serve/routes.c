@@ -130,7 +130,7 @@ static const struct {
      "median: [number|null], low: [number|null], high: [number|null], count: [number]}]}"},
     {"Askable", "{model: string, help: string, iteration: number, text: boolean, picture: boolean, exact: boolean, "
                 "n_test: number, max_particles: number, "
-                "fields: [{name: string, dim: number, label: boolean, item: number, most: number}]}"},
+                "fields: [{name: string, dim: number, label: boolean, input: boolean, item: number, most: number}]}"},
     {"Choice", "{site: string, visit: number, value: number|array|null}"},
     {"Answers",
      "{particles: number, ess: number|null, k_hat: number|null (the Pareto k of the weights), "
@@ -151,7 +151,11 @@ static const struct {
      "request: every particle takes them, and log_evidence is that of the data and these choices together.)} "
      "(One datum, as text, picture, fields or test; or data, a list of such objects, which is answered by a line of "
      "JSON for each.)"},
-    {"Sampling", "{n?: integer 1..100000, seed?: integer 0.., particles_listed?: boolean}"},
+    {"Sampling", "(A model with inputs is sampled at those that fields have, or at those of a test datum; by default "
+                 "each sample has the "
+                 "inputs of a test datum that is drawn at random.) "
+                 "{n?: integer 1..100000, seed?: integer 0.., particles_listed?: boolean, fields?: object, test?: "
+                 "integer 0..1000000}"},
     {"Scoring", "{" DATUM ", choices: [Choice]}"},
     {"Problems", "[{path: string, message: string}]"},
     {"Changes",
@@ -232,7 +236,7 @@ static const char *write_keys(const char *at, rws_buffer *out)
     return at;
 }
 
-/* What is inside an array, or of an object with any keys. */
+/* The type of the items of an array, or of the values of an object with any keys. */
 static const char *write_inside(const char *at, const char *type, const char *key, rws_buffer *out)
 {
     rws__buffer_key_text(out, "type", type);

@@ -37,7 +37,7 @@ static int run_program(const char *const *argv, char **line)
     return ran && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
-/* ---- what tasks write down */
+/* ---- the records of tasks */
 
 /* A file of the tasks, or their folder if the name is NULL; g_free frees it. */
 static char *task_path(const char *folder, const char *name)
@@ -69,7 +69,7 @@ static int is_task(const struct dirent *entry)
     return entry->d_name[strspn(entry->d_name, "0123456789")] == '\0';
 }
 
-/* What the tasks have written down, an object for each, by rising number. The caller releases the array. */
+/* The records that the tasks have written, an object for each, by rising number. The caller releases the array. */
 static json_t *read_tasks(const char *folder)
 {
     char           *tasks = task_path(folder, NULL);

@@ -92,6 +92,10 @@ class Grammar(rws.Model):
         self.encoder = s.gru("phi.encoder", len(WORDS), HIDDEN)
         self.core = s.gru("phi.core", HIDDEN + MOST_RULES + len(SYMBOLS) * PLACES, HIDDEN)
         self.proposal = {a: s.mlp(f"phi.proposal.{a}", [HIDDEN, 50, 25, len(RIGHT[a])], "relu") for a in SYMBOLS}
+        for a in SYMBOLS:
+            if a not in CHOICES:  # one rule is certain, and neither is used
+                s.unused(f"theta.{a}")
+                s.unused(f"phi.proposal.{a}")
 
     def derive(self, p: rws.Path, propose: Callable[[Node], Optional[rws.Value]]) -> Node:
         """A tree, depth by depth; propose(node) is the log-probabilities of its productions."""

@@ -486,7 +486,7 @@ static rws_status ask(block *b, float *const *test, rws_arena *memory, rws_error
     memset(b->reached, 0, (size_t)q->n_given * sizeof *b->reached);
     for (int d = 0; d < b->n; d++) {
         point_at(b, d, fields);
-        RWS_TRY(rws__question_read(b->program, test, &q[d], fields, err));
+        RWS_TRY(rws__question_read(b->program, test, &q[d], false, fields, err));
     }
     RWS_TRY(run_passes(b, err));
     RWS_TRY(add_exact(b, err));

@@ -42,10 +42,10 @@ float **rws__question_room(const rws_program *p, int n, rws_arena *memory);
 rws_status rws__test_make(const rws_program *p, int n, float **data, rws_error *err);
 void       rws__test_release(const rws_program *p, float **data);
 
-/* Writes the datum of a question to `fields`. RWS_BAD_INPUT if the model cannot be asked in this way, or does not understand
- * the text or the picture. */
-rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
-                              rws_error *err);
+/* Writes the datum of a question to `fields`; with `inputs`, other fields may be missing. RWS_BAD_INPUT if the model cannot
+ * be asked in this way, or does not understand the text or the picture. */
+rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, bool inputs,
+                              float *const *fields, rws_error *err);
 
 /* RWS_BAD_INPUT if a choice that is given is none, or is given twice. */
 rws_status rws__question_check_given(const rws_question *q, rws_error *err);

@@ -212,7 +212,7 @@ static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question
     float **fields = rws__question_room(&p->program, 1, memory);
     if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws__choices_check(choices, n, err));
-    RWS_TRY(rws__question_read(&p->program, NULL, q, fields, err));
+    RWS_TRY(rws__question_read(&p->program, NULL, q, false, fields, err));
     rws_pass pass = rws__program_question(&p->program, (const float *const *)fields, q->seed, 0, 1);
     pass.given = choices;
     pass.n_given = n;
@@ -282,7 +282,7 @@ static void shuffle(rws_sample *list, int n, rws_random *random)
     }
 }
 
-/* A caller's wish to stop; `stop` may be NULL. */
+/* A caller's request to stop; `stop` may be NULL. */
 typedef struct {
     bool (*stop)(void *context);
     void *context;
@@ -304,19 +304,50 @@ static rws_status add_samples(const rws_program *program, rws_engine *engine, co
     return RWS_OK;
 }
 
-static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t seed, const stopper *s, samples *out,
-                         rws_error *err)
+/* What the samples of a model with inputs are conditional on: the datum of a question, or test data drawn at random. */
+static rws_status find_inputs(const rws_program *p, const rws_question *at, rws_arena *memory, float ***data,
+                              rws_error *err)
 {
-    rws_program  *program = &p->program;
-    rws_arena    *memory = &out->memory;
-    rws_sample   *list = RWS_TRY_NEW(memory, rws_sample, n + 1);
-    rws_random    random = rws__random_new(rws__key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 0);
-    const rws_key key = rws__key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
+    *data = NULL;
+    if (!rws__setup_has_inputs(&p->setup))
+        return at ? rws_fail(err, RWS_BAD_INPUT, "Model %s has no inputs that samples could be given.", p->model->name)
+                  : RWS_OK;
+    *data = rws__question_room(p, at ? 1 : p->n_test, memory);
+    if (!*data) return rws_no_memory(err, "the inputs of samples");
+    return at ? rws__question_read(p, NULL, at, true, *data, err) : rws__program_make_test(p, p->n_test, *data, err);
+}
+
+/* Samples first … first + n - 1. */
+static rws_status sample_pass(const rws_program *p, const rws_question *at, float *const *data, uint64_t seed,
+                              int first, int n, rws_arena *memory, rws_pass *pass, rws_error *err)
+{
+    const rws_key key = rws__key_for(seed, p->iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
+    const bool    own = data && !at; /* each sample has inputs of its own */
+    *pass = rws__program_pass(p, RWS_SLEEP, own ? n : 1, own ? 1 : n, (const float *const *)data, key);
+    pass->reports = pass->asked = pass->choices = true;
+    if (own) pass->first_datum = (uint32_t)first;
+    else pass->first_particle = (uint32_t)first;
+    if (own)
+        pass->fields = rws__program_draw_inputs(p, (const float *const *)data, p->n_test,
+                                                rws__key_for(seed, p->iteration, RWS_KEY_TEST, RWS_TEST_INPUTS),
+                                                (uint32_t)first, n, memory);
+    return !own || pass->fields ? RWS_OK : rws_no_memory(err, "the inputs of samples");
+}
+
+static rws_status sample(rws_posterior *p, rws_engine *engine, const rws_question *at, int n, uint64_t seed,
+                         const stopper *s, samples *out, rws_error *err)
+{
+    rws_program *program = &p->program;
+    rws_arena   *memory = &out->memory;
+    float      **data;
+    rws_sample  *list = RWS_TRY_NEW(memory, rws_sample, n + 1);
+    rws_random   random = rws__random_new(rws__key_for(seed, program->iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 0);
     if (!list) return rws_no_memory(err, "samples");
+    RWS_TRY(find_inputs(program, at, memory, &data, err));
     for (int first = 0; first < n; first += AT_ONCE) {
-        rws_pass pass = rws__program_pass(program, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);
-        pass.first_particle = (uint32_t)first;
-        pass.reports = pass.asked = pass.choices = true;
+        rws_pass pass;
+        RWS_TRY(
+            sample_pass(program, at, data, seed, first, n - first < AT_ONCE ? n - first : AT_ONCE, memory, &pass, err));
         RWS_TRY(rws__engine_forward(engine, &pass, err));
         int at = first;
         RWS_TRY(add_samples(program, engine, s, list, &at, memory, err));
@@ -326,8 +357,86 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
     return RWS_OK;
 }
 
-rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
-                                        void *context, rws_samples **out, rws_error *err)
+/* ---- the posterior's predictions */
+
+/* Draws n data of the model given the choices of a particle, and adds them to the list. */
+static rws_status replicate(rws_posterior *p, rws_engine *engine, const rws_weighted *w, int n, rws_key key, int *at,
+                            rws_sample *list, rws_arena *memory, rws_error *err)
+{
+    const stopper never = {NULL, NULL};
+    rws_pass      pass = rws__program_pass(&p->program, RWS_SLEEP, 1, n, NULL, key);
+    pass.first_particle = (uint32_t)*at;
+    pass.reports = pass.asked = pass.choices = true;
+    pass.given = w->choices;
+    pass.n_given = w->n_choices;
+    RWS_TRY(rws__engine_forward(engine, &pass, err));
+    return add_samples(&p->program, engine, &never, list, at, memory, err);
+}
+
+/* How many of n draws from the weights each particle has; the caller frees them. NULL without memory. */
+static int *draw_counts(const rws_answers *a, int n, rws_random *random)
+{
+    int    *counts = calloc((size_t)a->n_weighted + 1, sizeof *counts);
+    double *weights = malloc(((size_t)a->n_weighted + 1) * sizeof *weights);
+    for (int i = 0; i < a->n_weighted && weights; i++) weights[i] = a->particles[i].weight;
+    for (int i = 0; i < n && counts && weights; i++) counts[rws_random_choose(random, weights, a->n_weighted)]++;
+    if (!weights) {
+        free(counts);
+        counts = NULL;
+    }
+    free(weights);
+    return counts;
+}
+
+static rws_status predict(rws_posterior *p, rws_engine *engine, const rws_answers *a, int n, uint64_t seed,
+                          samples *out, rws_error *err)
+{
+    rws_sample   *list = RWS_TRY_NEW(&out->memory, rws_sample, n + 1);
+    rws_random    random = rws__random_new(rws__key_for(seed, p->program.iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 1);
+    const rws_key key = rws__key_for(seed, p->program.iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
+    int          *counts = list ? draw_counts(a, n, &random) : NULL, at = 0;
+    rws_status    status = counts ? RWS_OK : rws_no_memory(err, "samples");
+    for (int i = 0; i < a->n_weighted && status == RWS_OK; i++)
+        if (counts[i]) status = replicate(p, engine, &a->particles[i], counts[i], key, &at, list, &out->memory, err);
+    free(counts);
+    if (status != RWS_OK) return status;
+    shuffle(list, n, &random);
+    out->public = (rws_samples){list, n};
+    return RWS_OK;
+}
+
+rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
+                                 rws_error *err)
+{
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
+    *out = NULL;
+    RWS_NEED(a, err);
+    if (n < 1 || n > RWS_MAX_PARTICLES)
+        return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, n);
+    if (rws__setup_has_inputs(&p->program.setup))
+        return rws_fail(err, RWS_BAD_INPUT, "Posterior predictions of a model that has inputs are not possible.");
+    if (!a->n_weighted || !(a->ess > 0))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "There is no posterior to predict from: the question must ask for particles, and one of them "
+                        "must be possible.");
+    samples  *s = calloc(1, sizeof *s);
+    rws_idle *e = s ? rws__posterior_take(p, err) : NULL;
+    if (!e) {
+        free(s);
+        return rws_no_memory(err, "samples");
+    }
+    const unsigned   denormals = rws__denormals_off();
+    const rws_status status = predict(p, e->engine, a, n, seed, s, err);
+    rws__denormals_restore(denormals);
+    rws__posterior_give_back(p, e);
+    if (status == RWS_OK) *out = &s->public;
+    else rws_samples_free(&s->public);
+    return status;
+}
+
+rws_status rws__posterior_sample_unless(rws_posterior *p, const rws_question *at, int n, uint64_t seed,
+                                        bool (*stop)(void *context), void *context, rws_samples **out, rws_error *err)
 {
     RWS_NEED(p, err);
     RWS_NEED(out, err);
@@ -343,7 +452,7 @@ rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, 
     }
     const unsigned denormals = rws__denormals_off();
     rws__engine_watch(e->engine, stop, context);
-    const rws_status status = sample(p, e->engine, n, seed, &when, s, err);
+    const rws_status status = sample(p, e->engine, at, n, seed, &when, s, err);
     rws__engine_watch(e->engine, NULL, NULL);
     rws__denormals_restore(denormals);
     rws__posterior_give_back(p, e);
@@ -354,5 +463,12 @@ rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, 
 
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out, rws_error *err)
 {
-    return rws__posterior_sample_unless(p, n, seed, NULL, NULL, out, err);
+    return rws__posterior_sample_unless(p, NULL, n, seed, NULL, NULL, out, err);
+}
+
+rws_status rws_posterior_sample_at(rws_posterior *p, const rws_question *inputs, int n, uint64_t seed,
+                                   rws_samples **out, rws_error *err)
+{
+    RWS_TRY(check_question(inputs, err));
+    return rws__posterior_sample_unless(p, inputs, n, seed, NULL, NULL, out, err);
 }

@@ -20,10 +20,11 @@ typedef struct rws_idle {
 rws_idle *rws__posterior_take(rws_posterior *p, rws_error *err);
 void      rws__posterior_give_back(rws_posterior *p, rws_idle *e);
 
-/* rws_posterior_sample that ends with RWS_STOPPED soon after `stop` has returned true; it is asked now and then, on the
+/* rws_posterior_sample, or rws_posterior_sample_at if `at` is not NULL, that ends with RWS_STOPPED soon after `stop` has
+ * returned true; it is asked now and then, on the
  * thread of the caller. NULL: never. */
-rws_status rws__posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
-                                        void *context, rws_samples **out, rws_error *err)
+rws_status rws__posterior_sample_unless(rws_posterior *p, const rws_question *at, int n, uint64_t seed,
+                                        bool (*stop)(void *context), void *context, rws_samples **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -16,12 +16,14 @@ bool rws__program_field(const rws_program *p, int i, rws_field *out)
     return true;
 }
 
-static rws_status check_fields(const rws_program *p, const rws_question *q, float *const *fields, rws_error *err)
+static rws_status check_fields(const rws_program *p, const rws_question *q, bool inputs, float *const *fields,
+                               rws_error *err)
 {
     for (int f = 0; f < p->setup.n_fields; f++) {
         const rws_field *field = &p->setup.fields[f];
-        if (!q->fields[f] && !field->label)
-            return rws_fail(err, RWS_BAD_INPUT, "The question has no value for the field \"%s\".", field->name);
+        if (!q->fields[f] && (inputs ? field->input : !field->label))
+            return rws_fail(err, RWS_BAD_INPUT, "The question has no value for the %s \"%s\".",
+                            field->input ? "input" : "field", field->name);
         if (q->fields[f]) memcpy(fields[f], q->fields[f], (size_t)field->dim * sizeof(float));
     }
     return RWS_OK;
@@ -75,11 +77,11 @@ static rws_status find_test(const rws_program *p, float *const *test, int datum,
     return RWS_OK;
 }
 
-rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
-                              rws_error *err)
+rws_status rws__question_read(const rws_program *p, float *const *test, const rws_question *q, bool inputs,
+                              float *const *fields, rws_error *err)
 {
     const rws_model *m = p->model;
-    if (q->fields) return check_fields(p, q, fields, err);
+    if (q->fields) return check_fields(p, q, inputs, fields, err);
     if (q->text && !m->read)
         return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked by a text: it does not read what users type.",
                         m->name);

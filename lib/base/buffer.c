@@ -31,7 +31,7 @@ void rws__buffer_release(rws_buffer *b)
     *b = (rws_buffer){0};
 }
 
-/* Room for n more bytes and a zero byte. */
+/* Makes space for n more bytes and a zero byte. */
 static bool grow(rws_buffer *b, size_t n)
 {
     if (b->starved) return false;

@@ -264,7 +264,7 @@ forget(rws_fiber *f)
 
 /* ---- A stack that runs over ----------------------------------------------------------------------------------- */
 
-/* What the handler of SIGSEGV must know about its thread. The handler finds it by a key, because the first use of a
+/* Data of a thread for the handler of SIGSEGV. The handler finds them by a key, because the first use of a
  * thread-local variable may allocate memory; the key of a thread that runs no fibers has NULL. */
 typedef struct {
     rws_fiber *running;

@@ -33,7 +33,7 @@ typedef struct rws_fiber rws_fiber;
  */
 rws_fiber *rws__fiber_new(size_t stack_bytes);
 
-/* What happens when the fiber's stack runs over: everything that stands on it is abandoned, and overflow(arg), with the
+/* Sets the function for an overflow of the fiber's stack: everything on the stack is abandoned, and overflow(arg), with the
  * arg of rws__fiber_start, is called on the empty stack. It must not return: it yields for good. NULL, which a new fiber
  * has, leaves the fault to the handler that was there before. Needs rws__fiber_thread on the thread that resumes it.
  *

@@ -78,6 +78,15 @@ static inline __attribute__((always_inline)) void particle_lanes(rws_key key, co
     lane_blocks(key, x, n, out);
 }
 
+static inline void ordinal_lanes(rws_key key, const uint32_t *c0, const uint32_t *c1, const uint32_t *c2, uint32_t c3,
+                                 uint32_t *out)
+{
+    four x[2];
+    for (int j = 0; j < 2; j++)
+        x[j] = (four){{four_words(c0 + 4 * j), four_words(c1 + 4 * j), four_words(c2 + 4 * j), _mm256_set1_epi64x(c3)}};
+    lane_blocks(key, x, 2, out);
+}
+
 static inline __attribute__((always_inline)) void row_lanes(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2,
                                                             uint32_t first, const int n, uint32_t *out)
 {
@@ -99,6 +108,16 @@ void rws__rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *
     for (; i + 4 <= n; i += 4) particle_lanes(key, c0 + i, c1 + i, c2, c3, 1, out + 4 * i);
 #endif
     for (; i < n; i++) one_block(key, c0[i], c1[i], c2, c3, out + 4 * i);
+}
+
+void rws__rng_blocks_at(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, const uint32_t *c2, uint32_t c3,
+                        uint32_t *out)
+{
+    size_t i = 0;
+#ifdef __AVX2__
+    for (; i + 8 <= n; i += 8) ordinal_lanes(key, c0 + i, c1 + i, c2 + i, c3, out + 4 * i);
+#endif
+    for (; i < n; i++) one_block(key, c0[i], c1[i], c2[i], c3, out + 4 * i);
 }
 
 void rws__rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out)

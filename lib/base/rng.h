@@ -23,7 +23,9 @@ enum {
     RWS_TEST_QUESTION,
     RWS_TEST_SAMPLE,
     RWS_TEST_ORDER,
-    RWS_TEST_CHECK
+    RWS_TEST_CHECK,
+    RWS_TEST_TIES,
+    RWS_TEST_INPUTS,
 };
 #define RWS_TEST_ENUMERATION RWS_TEST_SAMPLE
 
@@ -32,6 +34,10 @@ rws_key rws__key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uin
 /* Fills out[4 i … 4 i + 3] with the block of counter (c0[i], c1[i], c2, c3). */
 void rws__rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
                      uint32_t *out);
+
+/* The same with an ordinal for each counter. */
+void rws__rng_blocks_at(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, const uint32_t *c2, uint32_t c3,
+                        uint32_t *out);
 
 /* The same for one particle: out[4 i … 4 i + 3] is the block of counter (c0, c1, c2, first + i). */
 void rws__rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out);

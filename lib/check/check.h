@@ -21,8 +21,8 @@ typedef struct {
     rws_arena           memory;      /* of the texts, and of scratch */
     rws_check_finding  *list;
     int                 n, capacity;
-    rws_use            *uses;     /* by number of the parameter: in all passes so far */
-    bool                hopeless; /* the programs fail on a single particle: nothing else can be tried */
+    rws_use            *uses; /* by number of the parameter: in all passes so far */
+    bool hopeless; /* the programs fail on a single particle, or are no functions: nothing else can be tried */
 } rws_review;
 
 /* Makes an empty review, which the caller releases, also after a failure. */
@@ -33,6 +33,9 @@ void       rws__review_release(rws_review *r);
 /* Adds a finding, unless the last one has the same kind and is about another parameter of the same layer. */
 rws_status rws__review_add(rws_review *r, const char *kind, rws_severity severity, const char *about, rws_error *err,
                            const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+/* Whether the programs fail on a single particle, as a run would say too. */
+bool rws__review_is_failure(const rws_check_finding *f);
 
 bool rws__review_is_late(const rws_review *r);
 

@@ -69,6 +69,11 @@ rws_status rws__review_add(rws_review *r, const char *kind, rws_severity severit
     return RWS_OK;
 }
 
+bool rws__review_is_failure(const rws_check_finding *f)
+{
+    return strcmp(f->kind, "program") == 0 || strcmp(f->kind, "numbers") == 0;
+}
+
 bool rws__review_is_late(const rws_review *r)
 {
     return r->until > 0 && rws__clock_now() > r->until;

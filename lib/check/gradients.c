@@ -74,8 +74,9 @@ static rws_status hold(rws_review *r, held *list, int *n, rws_error *err)
     return RWS_OK;
 }
 
-/* f; NaN if a pass fails. Adds its gradient to `gradient` unless that is NULL. */
-static double score(rws_review *r, const held *list, int n, float *gradient)
+/* f; NaN if a pass fails. Adds its gradient to `gradient` unless that is NULL. Where theta moves, the density of an automatic
+ * guide is left out, which counts theta as a constant. */
+static double score(rws_review *r, const held *list, int n, bool theta_moves, float *gradient)
 {
     static const double share[CASES] = {1, 0.4, 0.7};
     const float        *fields[RWS_FIELDS];
@@ -88,7 +89,8 @@ static double score(rws_review *r, const held *list, int n, float *gradient)
         pass.groups = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI);
         if (rws__engine_forward(r->engine, &pass, &why) != RWS_OK) return NAN;
         rws_scores *s = rws__engine_scores(r->engine);
-        f += share[i] * (s->log_p[0] + (s->log_given ? s->log_given[0] : 0));
+        const bool  guide = s->log_given && !(theta_moves && r->program->guide);
+        f += share[i] * (s->log_p[0] + (guide ? s->log_given[0] : 0));
         s->coef_p[0] = share[i];
         if (s->coef_given) s->coef_given[0] = share[i];
         if (gradient && rws__engine_backward(r->engine, pass.groups, gradient, &why) != RWS_OK) return NAN;
@@ -108,9 +110,9 @@ static bool agrees(rws_review *r, const held *list, int n, const rws_param *p, c
                    const float *direction, float h, double slope, double *difference)
 {
     move(r, p, from, direction, h);
-    const double above = score(r, list, n, NULL);
+    const double above = score(r, list, n, p->group == RWS_THETA, NULL);
     move(r, p, from, direction, -h);
-    const double below = score(r, list, n, NULL);
+    const double below = score(r, list, n, p->group == RWS_THETA, NULL);
     move(r, p, from, direction, 0);
     *difference = (above - below) / (2 * (double)h);
     if (!isfinite(*difference)) return true; /* the step leads to where the program has no score */
@@ -165,7 +167,7 @@ rws_status rws__check_gradients(rws_review *r, rws_error *err)
     float *gradient = RWS_TRY_NEW(&r->memory, float, params->size + 1);
     if (!gradient) return rws_no_memory(err, "a gradient");
     memset(gradient, 0, params->size * sizeof *gradient);
-    if (n == 0 || isnan(score(r, list, n, gradient))) return RWS_OK;
+    if (n == 0 || isnan(score(r, list, n, false, gradient))) return RWS_OK;
     for (int i = 0; i < params->n && !rws__review_is_late(r); i++)
         if (params->list[i]->group <= RWS_PHI) RWS_TRY(check_param(r, list, n, params->list[i], gradient, err));
     return RWS_OK;

@@ -58,6 +58,8 @@ rws_status rws__check_unused(rws_review *r, rws_error *err)
 /* ---- dreams */
 
 #define DREAMS 400
+#define CHEAP_DREAMS 100
+#define SHARE 0.02   /* of dreams that a guide cannot reach, above which it is no accident of rounding */
 #define HARDLY -50.0 /* log q of a choice that a guide does not propose: e^-50 */
 
 typedef struct {
@@ -74,7 +76,7 @@ static void look_for_unreached(void *context, const rws_row_term *t)
     u->here = true;
 }
 
-static rws_status count_unreached(rws_review *r, rws_error *err)
+static rws_status count_unreached(rws_review *r, int dreams, rws_error *err)
 {
     const rws_scores *s = rws__engine_scores(r->engine);
     unreached         u = {0};
@@ -92,13 +94,16 @@ static rws_status count_unreached(rws_review *r, rws_error *err)
         "its probability there is zero, or as good as zero. Such posteriors are never found, and the "
         "evidence is too low while kl and ess look good. Let the guide give every value of the model "
         "some probability.",
-        u.site, 100.0 * n / DREAMS);
+        u.site, 100.0 * n / dreams);
 }
 
 rws_status rws__check_dreams(rws_review *r, rws_error *err)
 {
-    rws_error        why;
-    const rws_pass   pass = rws__program_pass(r->program, RWS_SLEEP, 1, DREAMS, NULL, rws__review_key(r, 2));
+    rws_error      why;
+    const bool     inputs = rws__setup_has_inputs(&r->program->setup); /* of the data that are looked at */
+    const int      dreams = r->until > 0 ? CHEAP_DREAMS : DREAMS, n = inputs && r->n_data < dreams ? r->n_data : 1;
+    const rws_pass pass =
+        rws__program_pass(r->program, RWS_SLEEP, n, dreams / n, inputs ? r->fields : NULL, rws__review_key(r, 2));
     const rws_status status = rws__engine_forward(r->engine, &pass, &why);
     if (status == RWS_STOPPED) return status;
     if (status != RWS_OK)
@@ -107,7 +112,7 @@ rws_status rws__check_dreams(rws_review *r, rws_error *err)
                                "guide reaches was not looked at: %s",
                                why.text);
     if (rws__engine_uses(r->engine, r->uses) != RWS_OK) return rws_no_memory(err, "a review");
-    return count_unreached(r, err);
+    return count_unreached(r, n * (dreams / n), err);
 }
 
 /* ---- a latent of all data */
@@ -135,7 +140,7 @@ rws_status rws__check_global(rws_review *r, rws_error *err)
     const float *fields[RWS_FIELDS], **at = fields;
     const char  *site = NULL;
     rws_error    why;
-    if (!data_vary(r)) return RWS_OK;
+    if (!data_vary(r) || r->program->guide) return RWS_OK;
     const rws_pass   pass = rws__review_pass(r, 0, r->n_data, r->n_particles, 3, at);
     const rws_status status = rws__engine_forward(r->engine, &pass, &why);
     if (status != RWS_OK) return status == RWS_STOPPED ? status : RWS_OK;

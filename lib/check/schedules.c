@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #define SITES 256
+#define ROUNDING 1e-4 /* of a score, relative: products of matrices add up in other orders */
 
 /* What the particles have gained at a site, in all. */
 typedef struct {
@@ -123,7 +124,7 @@ static rws_status run_alone(rws_review *r, uint32_t part, outcome **out, rws_err
 
 static bool differs(double a, double b)
 {
-    return a != b && !(fabs(a - b) <= 1e-3 * (1 + fabs(a)));
+    return a != b && !(fabs(a - b) <= ROUNDING * (1 + fabs(a)));
 }
 
 static bool particles_differ(const rws_review *r, const outcome *a, const outcome *b)
@@ -133,13 +134,24 @@ static bool particles_differ(const rws_review *r, const outcome *a, const outcom
     return false;
 }
 
-/* The first site whose sums differ; NULL: there is none. */
+static double relative(double a, double b)
+{
+    return fabs(a - b) / (1 + fabs(a));
+}
+
+/* The first site whose sums differ by more than rounding, else the one whose sums differ most; NULL: there is none. */
 static const char *first_difference(const outcome *a, const outcome *b)
 {
-    for (int i = 0; i < SITES; i++)
-        if (differs(a->site[i].p, b->site[i].p) || differs(a->site[i].q, b->site[i].q))
-            return a->site[i].name ? a->site[i].name : b->site[i].name;
-    return NULL;
+    const char *found = NULL;
+    double      most = 0;
+    for (int i = 0; i < SITES; i++) {
+        const double by = fmax(relative(a->site[i].p, b->site[i].p), relative(a->site[i].q, b->site[i].q));
+        if (by <= most) continue;
+        found = a->site[i].name ? a->site[i].name : b->site[i].name;
+        most = by;
+        if (by > ROUNDING) break;
+    }
+    return found;
 }
 
 typedef enum { SAME, RANDOM, STATE, FAILS } verdict;
@@ -185,6 +197,7 @@ static rws_status compare(rws_review *r, uint32_t part, difference *out, rws_err
 
 static rws_status tell(rws_review *r, const difference *d, rws_error *err)
 {
+    r->hopeless = true;
     const char *at = d->site ? d->site : "", *first = d->site ? ", first at site \"" : "", *end = d->site ? "\"" : "";
     if (d->what == RANDOM)
         return rws__review_add(

@@ -60,14 +60,14 @@ void rws__comm_lost(rws_comm *c, int rank, const char *how)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&once);
-    const bool news = !c->lost;
+    const bool first = !c->lost;
     rws_error  message;
-    if (news) {
+    if (first) {
         snprintf(c->how, sizeof c->how, "%s", how);
         c->lost = rank + 1;
     }
-    if (news) rws__comm_watch_tell(c->watch, rank);
-    if (news && c->rank == (rank == 0) && teller && rws__comm_alive(c, &message) != RWS_OK) teller(message.text);
+    if (first) rws__comm_watch_tell(c->watch, rank);
+    if (first && c->rank == (rank == 0) && teller && rws__comm_alive(c, &message) != RWS_OK) teller(message.text);
     pthread_mutex_unlock(&once);
 }
 
@@ -78,7 +78,7 @@ static void count_time(rws_comm *c, double since)
     c->nanoseconds += (uint64_t)(1e9 * (rws__clock_now() - since));
 }
 
-static rws_status broke(rws_comm *c, int other, rws_error *err)
+static rws_status message_failed(rws_comm *c, int other, rws_error *err)
 {
     struct timespec moment = {0, 300000000}; /* the watch knows better what has happened, but a little later */
     nanosleep(&moment, NULL);
@@ -126,7 +126,7 @@ static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel,
         c->messages++;
     }
     count_time(c, since);
-    return *out >= 0 ? RWS_OK : broke(c, other, err);
+    return *out >= 0 ? RWS_OK : message_failed(c, other, err);
 }
 
 rws_status rws__comm_send(rws_comm *c, int to, int tag, const void *data, size_t bytes, rws_transfer *out,
@@ -165,7 +165,7 @@ rws_status rws__comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err
             const int done = c->carrier->test(list[i]), other = list[i] < c->n_others ? c->others[list[i]] : 0;
             pthread_mutex_unlock(&c->lock);
             if (done > 0) list[i] = -1;
-            else if (done < 0) status = broke(c, other, err);
+            else if (done < 0) status = message_failed(c, other, err);
             else if (c->lost) status = rws__comm_alive(c, err);
             else rest(c, looks, since);
         }

@@ -40,12 +40,12 @@ rws_status rws__comm_alive(const rws_comm *c, rws_error *err);
  * To be called before rws_ranks_open. NULL: nothing is told. */
 void rws__comm_on_loss(void (*tell)(const char *message));
 
-/* What the environment says before rws_ranks_open: the number of processes that mpirun or srun has started together (0:
- * none of them did, or it does not say), and the number of this one. */
+/* The number of processes that mpirun or srun has started together, by the environment, before rws_ranks_open (0: neither
+ * has, or the environment does not tell), and the number of this one. */
 int rws__comm_started(void);
 int rws__comm_started_as(void);
 
-/* Makes this process and its children know nothing of that: they are not ranks of one job. */
+/* Removes this from the environment of the process and its children: they are not ranks of one job. */
 void rws__comm_forget_start(void);
 
 /* ---- messages that are under way while the caller works: on the channel of slices, from any thread */
@@ -85,7 +85,7 @@ typedef struct {
  * environment has RWS_SHARED_MEMORY=no, or the system does not allow it, every rank sees its own only. */
 rws_status rws__comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err);
 
-/* By each rank for itself, when the others read its block no more. A zeroed one is allowed. */
+/* Unmaps the blocks. Each rank calls it by itself, when the others no longer read its block. A zeroed one is allowed. */
 void rws__comm_unshare(const rws_comm *c, rws_shared *s);
 
 /* The mark of one's own block becomes `value`; `bytes` are counted as sent to each of n ranks. */
@@ -107,7 +107,7 @@ rws_status rws__comm_gather(rws_comm *c, const void *mine, size_t bytes, void *a
  * filled in those of its own rank. `start` has a number more than there are ranks, and is the same on all of them. */
 rws_status rws__comm_gather_blocks(rws_comm *c, void *all, const size_t *start, rws_error *err);
 
-/* Every rank gets what rank 0, or `root`, has. */
+/* Copies the bytes of rank 0, or of `root`, to every rank. */
 rws_status rws__comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err);
 rws_status rws__comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err);
 
@@ -115,7 +115,7 @@ rws_status rws__comm_broadcast_from(rws_comm *c, int root, void *data, size_t by
  * rank it was unless it is rank 0. */
 rws_status rws__comm_agree(rws_comm *c, rws_status status, rws_error *err);
 
-/* What communication has cost this rank since the last call: seconds in which threads waited or handed messages over,
+/* The cost of communication of this rank since the last call: seconds in which threads waited or handed messages over,
  * added up over threads; bytes and messages sent. */
 typedef struct {
     double   seconds;
@@ -132,7 +132,7 @@ typedef struct {
     int  pid;
 } rws_member;
 
-/* By rank. */
+/* The ranks, by number. */
 const rws_member *rws__comm_members(const rws_comm *c);
 
 /* A rank is gone: `how` ends the message. The first call counts. */

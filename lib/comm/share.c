@@ -19,7 +19,7 @@
 
 #define HEAD 64 /* bytes before a block, which hold the random number */
 
-/* What a rank tells about its block. */
+/* The message of a rank about its block. */
 typedef struct {
     uint64_t key, bytes;
     int      file; /* -1: others cannot see it */

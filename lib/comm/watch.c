@@ -52,9 +52,9 @@ typedef struct {
     int     n_said;
 } line;
 
-/* Where rank 0 listens. */
+/* The addresses and the port at which rank 0 listens. */
 typedef struct {
-    uint64_t cookie; /* strangers do not know it */
+    uint64_t cookie; /* a number that other programs do not know */
     uint32_t address[ADDRESSES];
     int      n;
     uint16_t port;
@@ -73,7 +73,7 @@ struct rws_comm_watch {
     bool        begun;   /* there is a thread */
 };
 
-/* What a rank says first. */
+/* The first message of a rank. */
 typedef struct {
     uint64_t cookie;
     int32_t  rank;
@@ -336,7 +336,7 @@ rws_status rws__comm_watch_start(rws_comm *c, rws_comm_watch **out, rws_error *e
 
 void rws__comm_watch_stop(rws_comm_watch *w)
 {
-    /* What is said first: after it, the end of a connection means nothing. */
+    /* After a goodbye the end of a connection is in order. */
     for (int i = 0; w && i < w->n; i++) say(&w->lines[i], &(uint8_t){GOODBYE}, 1);
     watch_free(w);
 }

@@ -34,7 +34,7 @@ static bool is_text(const char *text, size_t length, const char *wanted)
     return length == strlen(wanted) && strncasecmp(text, wanted, length) == 0;
 }
 
-/* What a cell without a number is. */
+/* The flaw of a cell without a number. */
 static rws_cell_flaw judge(const char *text, size_t length)
 {
     if (length == 0) return RWS_CELL_EMPTY;

@@ -15,7 +15,7 @@
 
 #include "rws.h"
 
-/* What is wrong with a cell. */
+/* The flaw of a cell. */
 typedef enum {
     RWS_CELL_FINE,
     RWS_CELL_EMPTY,

@@ -69,6 +69,10 @@ rws_var rws__draw_binomial(rws_path *path, rws_var trials, rws_var logit);
 /* The work of rws_site_visit, for public functions that have called rws__replayed and will call rws__returns. */
 rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
 
+/* The same for an automatic guide, which visits the site with a family of its choice. */
+rws_var rws__site_propose(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
+rws_var rws__mixture_propose(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n);
+
 /* Stops with a message if a family is not complete. */
 void rws__family_check(rws_path *path, const rws_family *f, const char *function);
 

@@ -157,10 +157,11 @@ const rws_family rws_mixture_family = {
     .log_density = log_density,
 };
 
-rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n)
+typedef rws_var visitor(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
+
+static rws_var mix(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n,
+                   visitor *visit)
 {
-    rws_var value;
-    if (rws__replayed(path, &value)) return value;
     if (n < 1 || !components)
         rws__path_mistake(path, "rws_mixture takes at least one component, not %d.", components ? n : 0);
     mixture    m = {components, n, true, rws_alloc(path, (size_t)n * sizeof *m.params)};
@@ -181,5 +182,17 @@ rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_
     if (m.alike) f.name = components[0].family->name;
     if (m.alike && components[0].family->choices) f.choices = choices;
     if (!drawn) f.draw = NULL;
-    return rws__returns(path, rws__site_work(path, site, &f, &logits));
+    return visit(path, site, &f, &logits);
+}
+
+rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n)
+{
+    rws_var value;
+    if (rws__replayed(path, &value)) return value;
+    return rws__returns(path, mix(path, site, logits, components, n, rws__site_work));
+}
+
+rws_var rws__mixture_propose(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n)
+{
+    return mix(path, site, logits, components, n, rws__site_propose);
 }

@@ -186,12 +186,9 @@ static void make_value(rws_path *path, const rws_family *f, const rws_var *p, rw
     else v->value = draw(path, f, p, v);
 }
 
-rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+static rws_var visit(rws_path *path, const char *site, const rws_family *f, const rws_var *p)
 {
-    rws_var p[RWS_FAMILY_PARAMS], log_density = {0}, log_drawn = {0};
-    rws__path_comes_to(path, site);
-    rws__family_check(path, f, "rws_site_visit");
-    take_params(path, f, params, p);
+    rws_var   log_density = {0}, log_drawn = {0};
     rws_visit v = {.site = site, .family = f->name, .reparameterised = f->reparameterised};
     v.dim = rws__family_length(path, f, p);
     v.n_choices = f->choices ? f->choices(path, f, p) : 0;
@@ -207,6 +204,24 @@ rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, co
     if (guided && rws__path_proposal(path)->how == RWS_DEFENSIVE && !log_drawn.id) log_drawn = log_density;
     rws__visit_end(path, &v, log_density, log_drawn);
     return v.value;
+}
+
+/* Where an automatic guide runs the model's program, the guide visits the site as it will. */
+rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+{
+    rws_var p[RWS_FAMILY_PARAMS];
+    rws__path_comes_to(path, site);
+    rws__family_check(path, f, "rws_site_visit");
+    take_params(path, f, params, p);
+    const rws_automatic *a = rws__path_actor(path);
+    return a ? a->visit(path, a, site, f, params, p) : visit(path, site, f, p);
+}
+
+rws_var rws__site_propose(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+{
+    rws_var p[RWS_FAMILY_PARAMS];
+    take_params(path, f, params, p);
+    return visit(path, site, f, p);
 }
 
 rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)

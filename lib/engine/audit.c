@@ -23,6 +23,8 @@ static audit audit_begin(rws_engine *e)
     e->n_pending = 0;
     for (uint32_t i = 0; i < e->n_paths; i++)
         for (uint32_t k = 0; k < e->paths[i]->n_trace; k++) a.mark[e->paths[i]->trace[k].var] |= SITE;
+    for (uint32_t i = 0; i < e->n_segments; i++)
+        for (uint32_t k = 0; k < e->segments[i]->n_trace; k++) a.mark[e->segments[i]->trace[k].var] |= SITE;
     return a;
 }
 
@@ -41,7 +43,9 @@ static const node *next(audit *a, uint32_t own, uint32_t *id)
     if (!e->n_pending) return NULL;
     *id = e->pending[--e->n_pending];
     if (*id == own || a->mark[*id] & SITE) return &e->nodes[*id];
-    for (int i = 0; i < e->nodes[*id].n_in; i++) visit(a, e->nodes[*id].in[i]);
+    uint32_t        n_in;
+    const uint32_t *in = node_inputs(e, &e->nodes[*id], &n_in);
+    for (uint32_t i = 0; i < n_in; i++) visit(a, in[i]);
     return &e->nodes[*id];
 }
 
@@ -82,18 +86,21 @@ static unsigned trace_back(audit *a, const term *t, uint32_t own)
 
 /* ---- the terms of a row */
 
-static const trace_entry *entry_of(const rws_path *path, const term *t)
+/* The entry of a term in the n segments of its row. */
+static const trace_entry *entry_of(const past *all, uint32_t n, const term *t)
 {
-    for (uint32_t i = 0; i < path->n_trace; i++)
-        if (path->trace[i].site == t->site && path->trace[i].visit == t->visit) return &path->trace[i];
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t i = 0; i < all[s].in->n_trace; i++)
+            if (all[s].in->trace[i].site == t->site && all[s].in->trace[i].visit == t->visit)
+                return &all[s].in->trace[i];
     return NULL;
 }
 
-static rws_row_term describe(audit *a, const rws_path *path, const term *t, uint32_t at, double value)
+static rws_row_term describe(audit *a, const trace_entry *entry, uint32_t base, const term *t, uint32_t at,
+                             double value)
 {
-    rws_engine        *e = a->e;
-    const trace_entry *entry = entry_of(path, t);
-    const bool         branched = e->levels[at].cover != ROOT && e->levels[at].cover > path->base;
+    rws_engine *e = a->e;
+    const bool  branched = e->levels[at].cover != ROOT && e->levels[at].cover > base;
     return (rws_row_term){.site = e->sites[t->site].name,
                           .number = (int)t->site,
                           .visit = (int)t->visit,
@@ -108,17 +115,17 @@ static void read_terms(rws_engine *e, int row, rws_term_reader *each, void *cont
     const origin    o = rws__scores_origin(e, row);
     const rws_path *path = e->paths[e->ends[o.end].path];
     audit           a = audit_begin(e);
-    uint32_t        r = o.row;
-    for (uint32_t at = e->ends[o.end].level; at != NONE; at = e->levels[at].parent) {
+    uint32_t        r = o.row, n;
+    const past     *all = rws__past_of(e, path, o.row, &n);
+    for (uint32_t at = e->ends[o.end].level; at != NONE; at = rws__level_before(e, at, &r))
         for (uint32_t k = e->levels[at].terms; k != NONE; k = e->terms[k].next) {
             const term *t = &e->terms[k];
             if (t->kind == RWS_TERM_D) continue;
             const reading      value = rws__node_read(e, t->node, at);
-            const rws_row_term out = describe(&a, path, t, at, (double)value.value[value.row ? value.row[r] : r]);
+            const rws_row_term out =
+                describe(&a, entry_of(all, n, t), path->base, t, at, (double)value.value[value.row ? value.row[r] : r]);
             each(context, &out);
         }
-        if (e->levels[at].parent != NONE) r = e->levels[at].up[r];
-    }
 }
 
 rws_status rws__engine_terms(rws_engine *e, int row, rws_term_reader *each, void *context)

@@ -54,19 +54,46 @@ static void list_live(rws_engine *e, level *l, const uint8_t *alive)
     if (n < l->n_rows) l->live = live, l->position = position;
 }
 
+/* Whether a projection of the home has rows that become live, or makes rows of the home live. */
+static bool spreads(const level *l, uint32_t n_home, uint8_t *home, uint8_t *own)
+{
+    bool spread = false;
+    for (uint32_t row = 0; row < n_home; row++) {
+        spread |= home[row] && !own[l->place[row]];
+        own[l->place[row]] |= home[row];
+    }
+    for (uint32_t row = 0; row < l->n_rows; row++) {
+        spread |= own[row] && !home[l->up[row]];
+        home[l->up[row]] |= own[row];
+    }
+    return spread;
+}
+
 /* A row of a projection is live if one of the rows that it stands for is. Its node may read other nodes at the row that `up`
- * leads to, so that is live, too. */
+ * leads to, so that is live, too, and so are the rows of other projections that it has. */
 static void projections_alive(rws_engine *e, uint8_t **alive, uint32_t home)
 {
+    for (bool spread = true; spread;) {
+        spread = false;
+        for (uint32_t id = e->levels[home].dependence; id; id = e->dependences[id].next) {
+            const uint32_t at = e->dependences[id].rows;
+            if (at == NONE || at == home) continue;
+            if (!alive[at]) alive[at] = RWS_NEW0(&e->arena, uint8_t, e->levels[at].n_rows);
+            spread |= spreads(&e->levels[at], e->levels[home].n_rows, alive[home], alive[at]);
+        }
+    }
     for (uint32_t id = e->levels[home].dependence; id; id = e->dependences[id].next) {
         const uint32_t at = e->dependences[id].rows;
-        if (at == NONE || at == home) continue;
-        level *l = &e->levels[at];
-        alive[at] = RWS_NEW0(&e->arena, uint8_t, l->n_rows);
-        for (uint32_t row = 0; row < e->levels[home].n_rows; row++) alive[at][l->place[row]] |= alive[home][row];
-        for (uint32_t row = 0; row < l->n_rows; row++) alive[home][l->up[row]] |= alive[at][row];
-        list_live(e, l, alive[at]);
+        if (at != NONE && at != home) list_live(e, &e->levels[at], alive[at]);
     }
+}
+
+/* A row of a part of a merged level is live if the row that it became is. */
+static void parts_alive(rws_engine *e, uint8_t **alive, uint32_t at)
+{
+    const merge *m = e->levels[at].merge;
+    for (uint32_t row = 0; row < e->levels[at].n_rows && m; row++)
+        if (alive[at][row]) alive[m->parts[m->part[row]].level][m->row[row]] = 1;
 }
 
 /* A row of a narrowed level is live if a live row of a level that reads it stands on it. Readers that are narrowed
@@ -95,7 +122,8 @@ static void find_live(rws_engine *e)
         l->n_live = l->n_rows;
         l->live = l->position = NULL;
     }
-    const bool     try = e->pass.negligible > 0 && e->forward_flops > WORTHWHILE * (uint64_t)e->scores.n;
+    const bool try =
+        e->pass.negligible > 0 && !e->scores.weigh_choices && e->forward_flops > WORTHWHILE * (uint64_t)e->scores.n;
     const uint8_t *table = try ? alive_rows(e) : NULL;
     if (table) {
         uint8_t **alive = RWS_NEW(&e->arena, uint8_t *, e->n_levels);
@@ -109,6 +137,7 @@ static void find_live(rws_engine *e)
             level *l = &e->levels[i];
             if (l->place) continue;
             projections_alive(e, alive, i);
+            parts_alive(e, alive, i);
             for (uint32_t row = 0; row < l->n_rows && l->parent != NONE; row++)
                 if (alive[i][row]) alive[l->parent][l->up[row]] = 1;
             list_live(e, l, alive[i]);
@@ -199,6 +228,75 @@ static double *leaf_coef(rws_engine *e, double *table, uint32_t at, uint32_t n)
     return coef;
 }
 
+/* ---- coefficients of choices by themselves */
+
+static bool is_below(const rws_engine *e, uint32_t at, uint32_t above)
+{
+    while (at != above && at != NONE) at = e->levels[at].parent;
+    return at == above;
+}
+
+/* A coefficient for each row of a level, from all rows of the table that stand on it: rws_scores.weigh_choices. */
+static double *weigh_choices(rws_engine *e, uint32_t at_level)
+{
+    const rws_scores *s = &e->scores;
+    const level      *l = &e->levels[at_level];
+    uint32_t         *row = RWS_NEW(&e->arena, uint32_t, s->n), *at = RWS_NEW(&e->arena, uint32_t, s->n);
+    uint32_t         *above = RWS_NEW(&e->arena, uint32_t, s->n), n = 0, begin = 0;
+    double           *coef = RWS_NEW0(&e->arena, double, l->n_rows);
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const uint32_t  end = e->ends[i].level, n_rows = e->levels[end].n_rows;
+        const uint32_t *map = is_below(e, end, at_level) ? rws__level_map(e, end, at_level) : NULL;
+        for (uint32_t k = 0; k < n_rows && is_below(e, end, at_level); k++, n++) {
+            row[n] = rws__scores_place(e, begin + k);
+            at[n] = map ? map[k] : k;
+            above[n] = e->levels[at_level].up[at[n]];
+        }
+        begin += n_rows;
+    }
+    double *sums = RWS_NEW0(&e->arena, double, 3 * (size_t)e->levels[e->levels[at_level].parent].n_rows);
+    s->weigh_choices(s, n, row, at, above, sums, coef);
+    return coef;
+}
+
+static bool has_choices(const rws_engine *e, const level *l)
+{
+    for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next)
+        if (e->terms[t].kind == RWS_TERM_Q) return l->parent != NONE;
+    return false;
+}
+
+static void seed_level(rws_engine *e, uint32_t at, unsigned groups, float *gradient)
+{
+    const level  *l = &e->levels[at];
+    const double *own = e->scores.weigh_choices && has_choices(e, l) ? weigh_choices(e, at) : NULL;
+    for (uint32_t t = e->levels[at].terms; t != NONE; t = e->terms[t].next) {
+        const rws_term kind = e->terms[t].kind;
+        const double  *coef = kind == RWS_TERM_Q && own ? own : kind < N_COEF ? e->levels[at].coef[kind] : NULL;
+        if (coef) seed(e, e->terms[t].node, at, coef, groups, gradient);
+    }
+}
+
+/* Adds the coefficients of rows of a level to those of the rows that they stand on. */
+static void hand_up(rws_engine *e, level *to, int k, const double *coef, const uint32_t *up, uint32_t n)
+{
+    if (!to->total[k]) return;
+    if (!to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
+    for (uint32_t i = 0; i < n; i++) to->coef[k][up[i]] += coef[i];
+}
+
+/* The same for a merged level and its parts. */
+static void hand_to_parts(rws_engine *e, const level *l, int k)
+{
+    for (uint32_t p = 0; p < l->merge->n; p++) {
+        const segment *s = &l->merge->parts[p];
+        level         *to = &e->levels[s->level];
+        if (!to->total[k]) continue;
+        if (!to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
+        for (uint32_t i = 0; i < to->n_rows; i++) to->coef[k][i] += l->coef[k][s->to[i]];
+    }
+}
+
 static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
 {
     const rws_scores *s = &e->scores;
@@ -224,15 +322,10 @@ static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
     }
     for (uint32_t at_level = e->n_levels; at_level-- > 0;) {
         level *l = &e->levels[at_level];
-        for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next)
-            if (e->terms[t].kind < N_COEF && l->coef[e->terms[t].kind])
-                seed(e, e->terms[t].node, at_level, l->coef[e->terms[t].kind], groups, gradient);
-        for (int k = 0; k < N_COEF && l->parent != NONE; k++) {
-            level *up = &e->levels[l->parent];
-            if (!l->coef[k] || !up->total[k]) continue;
-            if (!up->coef[k]) up->coef[k] = RWS_NEW0(&e->arena, double, up->n_rows);
-            for (uint32_t i = 0; i < l->n_rows; i++) up->coef[k][l->up[i]] += l->coef[k][i];
-        }
+        seed_level(e, at_level, groups, gradient);
+        for (int k = 0; k < N_COEF && l->parent != NONE; k++)
+            if (l->coef[k] && l->merge) hand_to_parts(e, l, k);
+            else if (l->coef[k]) hand_up(e, &e->levels[l->parent], k, l->coef[k], l->up, l->n_rows);
     }
 }
 
@@ -383,16 +476,35 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
         if (gathered[s]) scatter(e, c, s, groups, gathered[s], gradient);
 }
 
+/* The gradient of a node that is made of rows of others is added to these. */
+static void backward_join(rws_engine *e, const call *c, unsigned groups, float *gradient)
+{
+    const node     *n = &e->nodes[e->order[c->first]];
+    const join      of = e->joins[n->in[0]];
+    const level    *l = &e->levels[n->rows];
+    const uint32_t *up = n->rows == n->all ? NULL : l->up;
+    const size_t    dim = (size_t)n->dim;
+    for (uint32_t i = 0; i < l->n_live; i++) {
+        const uint32_t row = live_row(l, i), at = up ? up[row] : row, s = of.which[at];
+        if (!(e->nodes[of.source[s]].depends & groups)) continue;
+        const uint32_t *map = rws__level_map(e, of.at[s], e->nodes[of.source[s]].all);
+        float          *to = row_gradient(e, of.source[s], map ? map[of.row[at]] : of.row[at], gradient);
+        for (size_t j = 0; j < dim; j++) to[j] += c->gradient[i * dim + j];
+    }
+}
+
 static void walk_back(rws_engine *e, unsigned groups, float *gradient)
 {
     RWS_CHECK((groups & ~e->pass.groups) == 0);
     find_live(e);
     seed_terms(e, groups, gradient);
     for (uint32_t i = e->n_calls; i-- > 0;) {
-        call *c = &e->calls[i];
-        if (!c->gradient || !c->c.op->backward || !(c->depends & groups)) continue;
+        call      *c = &e->calls[i];
+        const bool is_join = c->c.op == &rws__op_join;
+        if (!c->gradient || !(c->c.op->backward || is_join) || !(c->depends & groups)) continue;
         rws__engine_check_stop(e, &c->c);
-        backward_call(e, c, groups, gradient);
+        if (is_join) backward_join(e, c, groups, gradient);
+        else backward_call(e, c, groups, gradient);
     }
 }
 

@@ -52,26 +52,31 @@ bool rws__engine_given_reached(const rws_engine *e, int i)
     return e->given_used[i];
 }
 
-/* Whether everything that the drawing side has chosen on the path was given, so that no particle can differ. */
-static bool drew_nothing(const rws_path *path)
+/* Whether everything that the drawing side has chosen in these n segments was given, so that no particle can differ. */
+static bool drew_nothing(const rws_engine *e, const past *all, uint32_t n)
 {
-    for (uint32_t i = 0; i < path->n_trace; i++)
-        if (!path->trace[i].given && path->e->sites[path->trace[i].site].field < 0) return false;
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t i = 0; i < all[s].in->n_trace; i++)
+            if (!all[s].in->trace[i].given && e->sites[all[s].in->trace[i].site].field < 0) return false;
     return true;
 }
 
-/* The first choice that is given for a datum and whose site and visit is not in the trace of the path. */
-static const rws_choice *first_missing(const rws_engine *e, const rws_path *path, uint32_t datum)
+/* How often the drawing side has visited a site in these n segments. */
+static int visits_of(const rws_engine *e, const past *all, uint32_t n, const char *site)
+{
+    int visits = 0;
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t i = 0; i < all[s].in->n_trace; i++)
+            visits += strcmp(e->sites[all[s].in->trace[i].site].name, site) == 0;
+    return visits;
+}
+
+/* The first choice that is given for a datum and whose site and visit is not in these n segments. */
+static const rws_choice *first_missing(const rws_engine *e, const past *all, uint32_t n, uint32_t datum)
 {
     const range r = range_of(e, datum);
-    for (uint32_t i = r.first; i < r.end; i++) {
-        const rws_choice *c = &e->pass.given[i];
-        bool              visited = false;
-        for (uint32_t k = 0; k < path->n_trace && !visited; k++)
-            visited =
-                path->trace[k].visit == (uint32_t)c->visit && strcmp(e->sites[path->trace[k].site].name, c->site) == 0;
-        if (!visited) return c;
-    }
+    for (uint32_t i = r.first; i < r.end; i++)
+        if (e->pass.given[i].visit >= visits_of(e, all, n, e->pass.given[i].site)) return &e->pass.given[i];
     return &e->pass.given[r.first];
 }
 
@@ -86,8 +91,11 @@ void rws__given_end(rws_engine *e)
         const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws__level_map(e, last, 1);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++) {
             const uint32_t d = rws__row_datum(e, last, to_base, row);
-            if (!rws__given_missing(e, path, d) || !drew_nothing(path)) continue;
-            const rws_choice *c = first_missing(e, path, d);
+            if (!rws__given_missing(e, path, d)) continue;
+            uint32_t    n;
+            const past *all = rws__past_of(e, path, row, &n);
+            if (!drew_nothing(e, all, n)) continue;
+            const rws_choice *c = first_missing(e, all, n, d);
             rws__engine_fail(
                 e, RWS_BAD_INPUT,
                 "A value is given for site \"%.100s\" (visit %d) of datum %u, but the %s does not visit it.", c->site,
@@ -141,16 +149,18 @@ static void check(rws_path *path, const rws_choice *c, int dim, int n_values, ui
 
 /* Sets at[i] to the place in pass.given of the choice that is given for the datum of row i here, or NONE. Returns for how
  * many rows there is one. */
-static uint32_t find_rows(rws_path *path, uint32_t *at)
+static uint32_t find_rows(rws_path *path, const uint32_t *more, uint32_t *at)
 {
     rws_engine     *e = path->e;
     const uint32_t  n = e->levels[path->level].n_rows;
     const uint32_t *to_base = e->pass.scalar ? NULL : rws__level_map(e, path->level, path->base);
-    uint32_t        last = NONE, n_found = 0;
+    uint32_t        last = NONE, last_visit = 0, n_found = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t d = rws__row_datum(e, path->level, to_base, i);
-        at[i] = d == last ? at[i - 1] : find(e, d, e->sites[path->site].name, path->site_visit);
+        const uint32_t d = e->pass.given_start ? rws__row_datum(e, path->level, to_base, i) : 0;
+        const uint32_t visit = path->site_visit + (more ? more[i] : 0);
+        at[i] = d == last && visit == last_visit ? at[i - 1] : find(e, d, e->sites[path->site].name, visit);
         last = d;
+        last_visit = visit;
         n_found += at[i] != NONE;
     }
     return n_found;
@@ -165,18 +175,20 @@ static rws_var take_rows(rws_path *path, const uint32_t *at, int dim, int n_valu
     float          *value = RWS_NEW(&e->arena, float, n *(size_t)dim);
     for (uint32_t i = 0; i < n; i++) {
         const rws_choice *c = &e->pass.given[at[i]];
-        if (i == 0 || at[i] != at[i - 1]) check(path, c, dim, n_values, rws__row_datum(e, path->level, to_base, i));
+        const uint32_t    datum = e->pass.given_start ? rws__row_datum(e, path->level, to_base, i) : NONE;
+        if (i == 0 || at[i] != at[i - 1]) check(path, c, dim, n_values, datum);
+        if (e->given_used) e->given_used[at[i]] = true;
         memcpy(value + i * (size_t)dim, c->value, (size_t)dim * sizeof *value);
     }
     return path_var(path, rws__node_leaf(e, path->level, dim, value));
 }
 
-static bool take_own(rws_path *path, int dim, int n_values, rws_var *value)
+static bool take_by_row(rws_path *path, const uint32_t *more, int dim, int n_values, rws_var *value)
 {
     rws_engine    *e = path->e;
     const uint32_t n = e->levels[path->level].n_rows;
     uint32_t      *at = RWS_NEW(&e->arena, uint32_t, n);
-    const uint32_t n_found = find_rows(path, at);
+    const uint32_t n_found = find_rows(path, more, at);
     if (n_found == n) {
         *value = take_rows(path, at, dim, n_values);
         return true;
@@ -186,7 +198,7 @@ static bool take_own(rws_path *path, int dim, int n_values, rws_var *value)
     return false;
 }
 
-static bool take_common(rws_path *path, int dim, int n_values, rws_var *value)
+static bool take_for_all(rws_path *path, int dim, int n_values, rws_var *value)
 {
     rws_engine    *e = path->e;
     const uint32_t at = find(e, 0, e->sites[path->site].name, path->site_visit);
@@ -197,11 +209,19 @@ static bool take_common(rws_path *path, int dim, int n_values, rws_var *value)
     return true;
 }
 
+/* Rows may have lists of their own, or have visited the site more often than others. */
+static bool take(rws_path *path, rws_visit *v)
+{
+    const uint32_t *more = rws__visits_beyond(path, path->site);
+    if (!path->e->pass.given_start && !more) return take_for_all(path, v->dim, v->values.n_values, &v->value);
+    return take_by_row(path, more, v->dim, v->values.n_values, &v->value);
+}
+
 bool rws__given_take(rws_path *path, rws_visit *v)
 {
     rws_engine *e = path->e;
     if (!e->n_given && !e->pass.given_all) return false;
-    if (e->n_given && (e->pass.given_start ? take_own : take_common)(path, v->dim, v->values.n_values, &v->value)) {
+    if (e->n_given && take(path, v)) {
         path->ordinal++; /* so that later draws are the same as after a draw of this value */
         path->n_taken++;
         return true;
@@ -217,17 +237,19 @@ bool rws__given_take(rws_path *path, rws_visit *v)
 
 static void read_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
 {
-    const origin    o = rws__scores_origin(e, row);
-    const rws_path *path = e->paths[e->ends[o.end].path];
-    for (uint32_t i = 0; i < path->n_trace; i++) {
-        const trace_entry *t = &path->trace[i];
-        if (e->sites[t->site].field >= 0) continue; /* an item of a series */
-        each(context, &(rws_choice){.site = e->sites[t->site].name,
-                                    .visit = (int)t->visit,
-                                    .dim = e->nodes[t->var].dim,
-                                    .value = rws__value_at(e, o, t->var),
-                                    .given = t->given});
-    }
+    const origin o = rws__scores_origin(e, row);
+    uint32_t     n, *visits = RWS_NEW0(&e->arena, uint32_t, e->n_sites + 1);
+    const past  *all = rws__past_of(e, e->paths[e->ends[o.end].path], o.row, &n);
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t i = 0; i < all[s].in->n_trace; i++) {
+            const trace_entry *t = &all[s].in->trace[i];
+            if (e->sites[t->site].field >= 0) continue; /* an item of a series */
+            each(context, &(rws_choice){.site = e->sites[t->site].name,
+                                        .visit = (int)visits[t->site]++,
+                                        .dim = e->nodes[t->var].dim,
+                                        .value = rws__value_at(e, all[s].in->level, all[s].row, t->var),
+                                        .given = t->given});
+        }
 }
 
 rws_status rws__engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
@@ -246,7 +268,7 @@ static void read_field(rws_engine *e, int row, int field, const float **value)
     if (!id) return;
     rws__request_rows(e, id, e->ends[o.end].level);
     rws__engine_execute(e);
-    *value = rws__value_at(e, o, id);
+    *value = rws__value_at(e, e->ends[o.end].level, o.row, id);
 }
 
 const float *rws__engine_observed(rws_engine *e, int row, int field, int *dim)

@@ -174,7 +174,7 @@ static void mix(rws_engine *e, mixture *m, uint32_t from, uint32_t at)
     add_image(e, r->level, at, m->rows);
 }
 
-static void join(rws_engine *e, node *n, uint32_t from)
+static void join_demand(rws_engine *e, node *n, uint32_t from)
 {
     if (covers(e, from, n->all)) {
         n->reader = n->all;
@@ -204,7 +204,7 @@ static void demand(rws_engine *e, uint32_t id, uint32_t from)
     if (n->state == DONE && (n->rows == n->all || !n->op)) return;
     if (n->reader == from) return;
     if (n->reader != NONE) {
-        if (n->reader & MIXED || !covers(e, n->reader, n->all)) join(e, n, from);
+        if (n->reader & MIXED || !covers(e, n->reader, n->all)) join_demand(e, n, from);
         return;
     }
     if (n->needs && n->state == WAITING) n->all = rws__dependence_rows(e, n->needs);
@@ -270,6 +270,32 @@ static uint32_t missing(rws_engine *e, uint32_t id, uint32_t reader)
     return part;
 }
 
+/* The rows of level `at` that are to be computed if these rows are read: the level, or a narrowed level beside it. */
+static uint32_t rows_for_bits(rws_engine *e, uint32_t at, const uint64_t *bits)
+{
+    const uint32_t n = count(bits, e->levels[at].n_rows);
+    if (!worthwhile(e, n, e->levels[at].n_rows)) return at;
+    const uint32_t to = narrowed_find(e, at, bits, n);
+    add_reader(e, to, at);
+    return to;
+}
+
+/* Asks for the rows that a node is made of. */
+static void visit_join(rws_engine *e, uint32_t id)
+{
+    const node      n = e->nodes[id]; /* copies: narrowed levels may move these */
+    const join      of = e->joins[n.in[0]];
+    const uint32_t *up = n.rows == n.all ? NULL : e->levels[n.rows].up, rows = e->levels[n.rows].n_rows;
+    uint64_t      **bits = RWS_NEW0(&e->arena, uint64_t *, of.n);
+    for (uint32_t i = 0; i < rows; i++) {
+        const uint32_t at = up ? up[i] : i, s = of.which[at], row = of.row[at];
+        if (!bits[s]) bits[s] = bits_of(e, of.at[s]);
+        bits[s][row / 64] |= (uint64_t)1 << row % 64;
+    }
+    for (uint32_t s = 0; s < of.n; s++)
+        if (bits[s]) demand(e, of.source[s], rows_for_bits(e, of.at[s], bits[s]));
+}
+
 /* Lists a node that was asked for, unless it has the rows, and asks for its inputs. */
 static void visit(rws_engine *e, uint32_t id)
 {
@@ -286,6 +312,10 @@ static void visit(rws_engine *e, uint32_t id)
     }
     e->nodes[id].state = e->nodes[part].state = NEEDED;
     *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = part;
+    if (e->nodes[part].op == &rws__op_join) {
+        visit_join(e, part);
+        return;
+    }
     const node *n = &e->nodes[part];
     const bool  some = e->levels[at].projected && n->rows != at;
     for (int s = 0; s < n->n_in; s++) {
@@ -395,6 +425,18 @@ static void add_needed(rws_engine *e, const node *n, const uint64_t *rows, uint3
     }
 }
 
+static void add_needed_by_join(rws_engine *e, const node *n, uint64_t **needed, const uint64_t *rows)
+{
+    const join of = e->joins[n->in[0]];
+    for (uint32_t i = 0; i < e->levels[n->all].n_rows; i++) {
+        const uint32_t s = of.which[i];
+        if (!(rows[i / 64] >> i % 64 & 1) || !e->nodes[of.source[s]].op) continue;
+        const uint32_t *map = rws__level_map(e, of.at[s], e->nodes[of.source[s]].all);
+        const uint32_t  row = map ? map[of.row[i]] : of.row[i];
+        needed_rows(e, needed, of.source[s])[row / 64] |= (uint64_t)1 << row % 64;
+    }
+}
+
 /* The rows of the level of node n that the rows that were computed stand for. */
 static uint32_t rows_by_history(rws_engine *e, const node *n)
 {
@@ -415,6 +457,7 @@ void rws__demand_count(rws_engine *e)
         if (n->op && n->value) e->stats.history += rows_by_history(e, n);
         if (!needed[id] || !n->op) continue;
         e->stats.needed += count(needed[id], e->levels[n->all].n_rows);
+        if (n->op == &rws__op_join) add_needed_by_join(e, n, needed, needed[id]);
         for (int s = 0; s < n->n_in; s++)
             if (n->in[s] && e->nodes[n->in[s]].op)
                 add_needed(e, n, needed[id], e->nodes[n->in[s]].all, needed_rows(e, needed, n->in[s]));

@@ -35,7 +35,7 @@ static uint32_t values_of(const rws_engine *e, uint32_t index)
 
 static bool is_subset(const level *l, uint32_t at)
 {
-    return l->cover == at && !l->place;
+    return l->cover == at && !l->place && !l->merge;
 }
 
 /* Looks at the draws between home and base. Returns whether every one of them is an index of the dependence, so that rows of

@@ -263,7 +263,7 @@ static void categories_of(comparison *m, const word_source *s, const half16 *hal
 /* Whether a level is a subset of its parent's rows whose particles are not listed yet. */
 static bool is_unlisted_subset(const level *l)
 {
-    return !l->particles && !l->stride && !l->draw;
+    return !l->particles && !l->stride && !l->draw && !l->merge;
 }
 
 /* Lists the particles of a level that is a subset of its parent's rows: they are those of the rows that it has at the
@@ -293,13 +293,32 @@ static const uint32_t *list_subset(rws_engine *e, uint32_t to)
     return l->particles = particles;
 }
 
+/* Lists the particles of a merged level, row by row from the rows of its parts. */
+static const uint32_t *list_merged(rws_engine *e, uint32_t to)
+{
+    const merge *m = e->levels[to].merge;
+    for (uint32_t p = 0; p < m->n; p++) rws__level_particles(e, m->parts[p].level);
+    level    *l = &e->levels[to];
+    uint32_t *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), n = 0, at = 0;
+    for (uint32_t i = 0; i < l->n_rows; i++) n += l->count[i];
+    uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n);
+    for (uint32_t i = 0; i < l->n_rows; i++) {
+        start[i] = at;
+        for (uint32_t k = 0; k < l->count[i]; k++)
+            ids[at++] = particle_at(&e->levels[m->parts[m->part[i]].level], m->row[i], k);
+    }
+    l->particles_start = start;
+    return l->particles = ids;
+}
+
 /* Lists the particles of a drawn level by drawing again: a counter gives the same number twice. */
 const uint32_t *rws__level_particles(rws_engine *e, uint32_t to)
 {
     if (e->levels[to].particles || e->levels[to].stride) return e->levels[to].particles;
     if (is_unlisted_subset(&e->levels[to])) return list_subset(e, to);
+    if (e->levels[to].merge) return list_merged(e, to);
     const draw_record *d = e->levels[to].draw;
-    word_source       *source = rws__words_new(e, d->parent, d->ordinal);
+    word_source       *source = rws__words_new(e, d->parent, d->at_draw);
     level             *l = &e->levels[to];
     const level       *p = &e->levels[d->parent];
     uint32_t          *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), *fill = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -399,10 +418,11 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
         rws__path_mistake(path, "rws_draw_index was given %d log-probabilities, which is more than %d.",
                           e->nodes[log_probabilities.id].dim, RWS_MAX_INDEX);
     rws__path_need(path, &log_probabilities, 1);
-    const uint32_t   from = path->level, ordinal = path->ordinal++;
+    const uint32_t   from = path->level;
+    const ordinals   at_draw = rws__path_ordinals(path);
     const int        C = e->nodes[log_probabilities.id].dim;
     const thresholds threshold = make_thresholds(path, log_probabilities);
-    word_source     *source = rws__words_new(e, from, ordinal);
+    word_source     *source = rws__words_new(e, from, at_draw);
     const level     *l = &e->levels[from];
     const uint32_t   rows = l->n_rows;
 
@@ -428,7 +448,7 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     if (l->single) return index_at(path, from, o.value, C); /* every row was one particle already */
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
-    *d = (draw_record){from, ordinal, C, threshold, child, o.category};
+    *d = (draw_record){from, at_draw, C, threshold, child, o.category};
     const uint32_t to = rws__level_new(e, from, o.n);
     e->levels[to].up = o.up;
     e->levels[to].count = o.count;
@@ -439,13 +459,22 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
 
 #define ALONE (1u << 31) /* numbers the blocks of noise_alone */
 
+/* Blocks of random words of n particles, those of the rows from `first` on if rows have ordinals of their own. */
+static void blocks_at_draw(const rws_engine *e, ordinals o, uint32_t first, uint32_t n, const uint32_t *k,
+                           const uint32_t *datum, uint32_t number, uint32_t *out)
+{
+    if (o.row) rws__rng_blocks_at(e->pass.key, n, k, datum, o.row + first, number, out);
+    else rws__rng_blocks(e->pass.key, n, k, datum, o.all, number, out);
+}
+
 /* One number for each particle. Four neighbours share a block of four words: a word is a uniform, and two words are two
  * normals (a cosine and a sine). If most particles of the pass are here each block is drawn once, else once for each
  * row. */
-static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, float *value)
+static void noise_alone(rws_engine *e, const level *l, ordinals at_draw, rws_noise kind, float *value)
 {
     const uint32_t n = l->n_rows, K = (uint32_t)e->pass.n_particles, lane = e->pass.first_particle % 4;
-    const uint32_t each = (lane + K + 3) / 4, all = each * (uint32_t)e->pass.n_data, n_blocks = all < n ? all : n;
+    const uint32_t each = (lane + K + 3) / 4, all = at_draw.row ? n : each * (uint32_t)e->pass.n_data;
+    const uint32_t n_blocks = all < n ? all : n;
     uint32_t      *block = RWS_NEW0(&e->arena, uint32_t, n_blocks), *datum = RWS_NEW0(&e->arena, uint32_t, n_blocks);
     uint32_t      *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n_blocks), *at = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -455,7 +484,7 @@ static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noi
         block[b] = k / 4, datum[b] = d;
         at[i] = 4 * b + k % 4;
     }
-    rws__rng_blocks(e->pass.key, n_blocks, block, datum, ordinal, ALONE, words);
+    blocks_at_draw(e, at_draw, 0, n_blocks, block, datum, ALONE, words);
     if (kind == RWS_NOISE_UNIFORM) {
         for (uint32_t i = 0; i < n; i++) value[i] = rws__unit(words[at[i]]);
         return;
@@ -469,7 +498,7 @@ static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noi
 
 /* A vector for each particle, from blocks of its own. They are numbered from 1: particles of one datum that have parted
  * may draw a category (block 0), one number (ALONE) and a vector under the same ordinal, and must not share bits. */
-static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, uint32_t dim, float *value)
+static void noise_vector(rws_engine *e, const level *l, ordinals at_draw, rws_noise kind, uint32_t dim, float *value)
 {
     uint32_t k[NOISE_CHUNK], datum[NOISE_CHUNK], words[4 * NOISE_CHUNK];
     float    four[4 * NOISE_CHUNK];
@@ -477,7 +506,7 @@ static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_no
         const uint32_t n = l->n_rows - first < NOISE_CHUNK ? l->n_rows - first : NOISE_CHUNK;
         for (uint32_t i = 0; i < n; i++) particle_counter(e, particle_at(l, first + i, 0), &k[i], &datum[i]);
         for (uint32_t j = 0; j < dim; j += 4) {
-            rws__rng_blocks(e->pass.key, n, k, datum, ordinal, j / 4 + 1, words);
+            blocks_at_draw(e, at_draw, first, n, k, datum, j / 4 + 1, words);
             if (kind == RWS_NOISE_UNIFORM) {
 #pragma omp simd
                 for (uint32_t i = 0; i < 4 * n; i++) four[i] = rws__unit(words[i]);
@@ -503,11 +532,11 @@ rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim)
     path->level = rws__level_expand(e, path->level);
     rws__level_particles(e, path->level);
     const level   *l = &e->levels[path->level];
-    const uint32_t ordinal = path->ordinal++;
+    const ordinals at_draw = rws__path_ordinals(path);
     float         *value = RWS_NEW(&e->arena, float, l->n_rows *(size_t)dim);
     rws_arena_mark mark = rws__arena_at(&e->arena);
-    if (dim == 1) noise_alone(e, l, ordinal, kind, value);
-    else noise_vector(e, l, ordinal, kind, (uint32_t)dim, value);
+    if (dim == 1) noise_alone(e, l, at_draw, kind, value);
+    else noise_vector(e, l, at_draw, kind, (uint32_t)dim, value);
     rws__arena_release(&e->arena, mark);
     return path_var(path, rws__node_leaf(e, path->level, dim, value));
 }
@@ -516,12 +545,13 @@ rws_var rws__draw_counters(rws_path *path)
 {
     rws_engine *e = path->e;
     path->level = rws__level_expand(e, path->level);
-    const uint32_t n = e->levels[path->level].n_rows, ordinal = path->ordinal++;
+    const uint32_t n = e->levels[path->level].n_rows;
+    const ordinals at_draw = rws__path_ordinals(path);
     rws__level_particles(e, path->level);
     const level *l = &e->levels[path->level];
     rws_counter *c = RWS_NEW(&e->arena, rws_counter, n);
     for (uint32_t i = 0; i < n; i++) {
-        c[i] = (rws_counter){.ordinal = ordinal, .key = e->pass.key};
+        c[i] = (rws_counter){.ordinal = ordinal_of(at_draw, i), .key = e->pass.key};
         particle_counter(e, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
     }
     return path_var(path, rws__node_leaf(e, path->level, RWS_COUNTER, (float *)c));

@@ -60,9 +60,10 @@ void rws__engine_free(rws_engine *e)
         free(e->paths[i]);
     }
     for (uint32_t i = 0; i < e->n_sites; i++) free((char *)e->sites[i].name);
-    void *arrays[] = {e->levels, e->terms, e->nodes,      e->calls,       e->order, e->pending,  e->shared,
-                      e->paths,  e->ready, e->waiting,    e->ends,        e->words, e->fields,   e->sites,
-                      e->asked,  e->asks,  e->site_table, e->field_sites, e->items, e->mixtures, e->dependences};
+    void *arrays[] = {e->levels, e->terms,   e->nodes,      e->calls,       e->order, e->pending,  e->shared,
+                      e->paths,  e->ready,   e->waiting,    e->ends,        e->words, e->fields,   e->sites,
+                      e->asked,  e->asks,    e->site_table, e->field_sites, e->items, e->mixtures, e->dependences,
+                      e->spare,  e->arrived, e->segments,   e->kept,        e->joins};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     rws__arena_free(&e->arena);
     free(e);

@@ -22,7 +22,7 @@ typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
 
 typedef enum {
     RWS_WAKE,    /* the guide draws, the model scores, data are given */
-    RWS_SLEEP,   /* the model draws, data included; the guide scores; a datum is a particle */
+    RWS_SLEEP,   /* the model draws, data included; the guide scores; every particle dreams a datum */
     RWS_COMPUTE, /* no sites at all */
 } rws_mode;
 
@@ -39,17 +39,19 @@ typedef struct {
     bool             reports;   /* reports of programs are wanted */
     bool             asked;     /* … for a person to read: rws_reports_all */
     bool             scalar;    /* every particle alone, nothing shared or merged: the reference */
+    bool             apart;     /* loops do not bring paths together: rows are those of a history (siblings.h) */
     bool     backwards;  /* paths are executed in another order, which changes nothing but by a mistake of a program */
     double   negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
     unsigned groups;     /* bit g: gradients of parameter group g may be asked for */
     rws_key  key;
     uint64_t iteration;                   /* of training, for programs that change with it */
     uint32_t first_datum, first_particle; /* global indices, for the random numbers */
-    int      n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    int      n_data, n_particles;         /* n_particles per datum; in sleep without fields, n_data is 1 */
     /* How families draw for the guide in a wake pass, for them to read (dist/dist.h); lasts as long as the pass. NULL:
      * plainly. */
     const struct rws_proposal *proposal;
-    const float *const        *fields; /* n_data x dim each, in the order of the declaration */
+    /* n_data x dim each, in the order of the declaration; in sleep the inputs alone are read, and NULL: there are none */
+    const float *const *fields;
     /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead
      * of drawing one. In a wake pass the guide's log-density of the value is log_given, not log_q, and a particle that
      * does not visit all sites that are given for its datum is impossible: log_p is -inf. The list must last as long as
@@ -64,9 +66,17 @@ typedef struct {
     bool            choices;   /* the values at all latent sites are wanted after the pass: rws__engine_choices */
 } rws_pass;
 
+typedef struct rws_scores rws_scores;
+
+/* Writes coefficients for the choices that were drawn at one level. Listed are n rows of the table, `at[k]`, the row of the level
+ * that row[k] stands on, and `above[k]`, the row that its particles shared before this choice. coef has a number for each row
+ * of the level, zeros; `sums` has three for each of the rows above, zeros. */
+typedef void rws_choice_weigher(const rws_scores *s, uint32_t n, const uint32_t *row, const uint32_t *at,
+                                const uint32_t *above, double *sums, double *coef);
+
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
  * for count[i] particles that made the same choices. */
-typedef struct {
+struct rws_scores {
     int             B, K, n;
     const uint32_t *start, *count;
     const uint32_t *datum;     /* of each row */
@@ -77,14 +87,16 @@ typedef struct {
     const double   *out[RWS_OUTPUTS];
     /* To be filled in before backward, zero at first: the coefficient of a row's gradient, for all its particles
      * together. */
-    double *coef_p;
-    double *coef_q;     /* log q of choices, and of all sites in a pass that is not pathwise */
-    double *coef_r;     /* log q of continuous values in a pathwise pass */
-    double *coef_given; /* log q of given choices; NULL if none was given */
-    double *coef_out[RWS_OUTPUTS];
-    double *l, *w, *L; /* scratch for weighing: a number per row, per row, per datum */
-    double *work[3];   /* scratch: three numbers per row */
-} rws_scores;
+    double             *coef_p;
+    double             *coef_q;     /* log q of choices, and of all sites in a pass that is not pathwise */
+    double             *coef_r;     /* log q of continuous values in a pathwise pass */
+    double             *coef_given; /* log q of given choices; NULL if none was given */
+    double             *coef_out[RWS_OUTPUTS];
+    double             *l, *w, *L;     /* scratch for weighing: a number per row, per row, per datum */
+    double             *work[3];       /* scratch: three numbers per row */
+    rws_choice_weigher *weigh_choices; /* in the place of coef_q for choices that paths drew; NULL: coef_q */
+    double              choice_share;  /* the share of a datum, for it */
+};
 
 /* Numbers that the columns to be filled in and the scratch have space for behind the last row. */
 #define RWS_ROWS_BEHIND 8
@@ -120,6 +132,20 @@ void rws__engine_host(rws_engine *e, const rws_host *host);
 /* The engine asks `stop` now and then in long passes, on the thread of the pass: true ends the pass with RWS_STOPPED. NULL:
  * never. */
 void rws__engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
+
+/* A guide that is not written by the author but made of the model's own program (lib/guide), which then runs on the guide's
+ * side. Meanwhile every site calls `visit` in the place of what it does otherwise. */
+typedef struct rws_automatic rws_automatic;
+struct rws_automatic {
+    void (*run)(rws_path *path, const rws_automatic *a); /* in the place of rws_model.guide; as a program of its own */
+    /* Inside of the public function of a site. p: the parameters as they were given and as the family has prepared them. */
+    rws_var (*visit)(rws_path *path, const rws_automatic *a, const char *site, const rws_family *f,
+                     const rws_var *params, const rws_var *p);
+    size_t bytes; /* of rws__path_memory */
+};
+
+/* To be called before the first pass; it must outlive the engine. NULL, which a new engine has: models have guides. */
+void rws__engine_automatic(rws_engine *e, const rws_automatic *a);
 
 /* Runs a pass of at least one datum and one particle. Fails if the program does not fit (a site only one side visits, …) or
  * if the numbers break; the message names the site. After a failure there is no table, and the engine is ready for another pass. */
@@ -213,7 +239,19 @@ uint64_t         rws__engine_allocations(const rws_engine *e);   /* requests to 
 const rws_pass *rws__path_pass(const rws_path *path);
 void            rws__path_side(rws_path *path, rws_side side); /* the side that the following library calls belong to */
 void            rws__programs(rws_path *path); /* runs the guide and the model of the pass in the order that it wants */
+void            rws__guide(rws_path *path);    /* runs the guide of the pass, which may be an automatic one */
 void            rws__path_output(rws_path *path, int slot, rws_var v);
+
+/* For automatic guides. rws__path_acts says that the model's program begins or ends to run in the guide's place, and
+ * rws__path_actor whose `visit` its sites call; NULL: none. rws__path_memory is memory that is zero at first, and of which a
+ * path that splits off has a copy: it keeps nodes by their ids, which rws__path_value makes values of. */
+void                 rws__path_acts(rws_path *path, bool acts);
+const rws_automatic *rws__path_actor(const rws_path *path);
+void                *rws__path_memory(rws_path *path);
+rws_var              rws__path_value(const rws_path *path, uint32_t id);
+
+/* Whether the guide has drawn, or scored, visit number `visit` of a site already; *value is what it is there. */
+bool rws__path_guided(rws_path *path, const char *site, uint32_t visit, rws_var *value);
 
 /* Parameters of these groups count as constants in what is recorded from here on. */
 void rws__path_freeze(rws_path *path, unsigned groups);

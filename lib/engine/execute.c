@@ -140,7 +140,8 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
     if (k->args.b) k->b = (k->args.tangent ? e->tangent : e->params->value) + k->args.b->offset;
     k->out = RWS_NEW(&e->arena, float, (size_t)k->n *(size_t)k->dim);
     if (k->op->saves) k->saved = RWS_NEW(&e->arena, float, (size_t)k->n *(size_t)k->in[0].dim);
-    k->op->forward(k);
+    if (k->op == &rws__op_join) rws__join_forward(e, head, k->out);
+    else k->op->forward(k);
 
     uint32_t row = 0;
     for (uint32_t i = 0; i < n_nodes; i++) {
@@ -210,11 +211,12 @@ void rws__engine_execute(rws_engine *e)
     rws__demand(e);
     if (e->n_pending == 0) return;
     for (uint32_t i = 0; i < e->n_pending; i++) {
-        node    *m = &e->nodes[e->pending[i]];
-        uint32_t wave = 0;
-        for (int s = 0; s < m->n_in; s++) {
-            const node *in = &e->nodes[m->in[s]];
-            if (m->in[s] && in->state == NEEDED && in->wave >= wave) wave = in->wave + 1;
+        node           *m = &e->nodes[e->pending[i]];
+        uint32_t        wave = 0, n_in;
+        const uint32_t *ids = node_inputs(e, m, &n_in);
+        for (uint32_t s = 0; s < n_in; s++) {
+            const node *in = &e->nodes[ids[s]];
+            if (ids[s] && in->state == NEEDED && in->wave >= wave) wave = in->wave + 1;
         }
         m->wave = e->nodes[m->origin].wave = wave;
     }

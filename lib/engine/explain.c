@@ -40,16 +40,59 @@ static const bool *made_of(rws_engine *e, uint32_t id)
     bool *made = RWS_NEW0(&e->arena, bool, e->n_nodes);
     made[id] = true;
     for (uint32_t i = id + 1; i < e->n_nodes; i++) /* inputs have smaller numbers */
-        for (int s = 0; s < e->nodes[i].n_in; s++) made[i] |= made[e->nodes[i].in[s]];
+    {
+        uint32_t        n_in;
+        const uint32_t *in = node_inputs(e, &e->nodes[i], &n_in);
+        for (uint32_t s = 0; s < n_in; s++) made[i] |= made[in[s]];
+    }
     return made;
+}
+
+/* Whether a level is an ancestor of another one, or the same. Ancestors have smaller numbers. */
+static bool is_above(const rws_engine *e, uint32_t at, uint32_t above)
+{
+    while (at != NONE && at > above) at = e->levels[at].parent;
+    return at == above;
+}
+
+/* The same for a node of a step before: the rows that rows of the level come from, through the parts of merged levels. */
+static bool explain_rows_before(rws_engine *e, uint32_t id, uint32_t at)
+{
+    bool **from = RWS_NEW0(&e->arena, bool *, at + 1);
+    for (uint32_t l = at + 1; l-- > e->nodes[id].level;) {
+        const merge *m = e->levels[l].merge;
+        const bool   mine = l == at;
+        for (uint32_t row = 0; row < e->levels[l].n_rows && (mine || from[l]); row++) {
+            if (!mine && !from[l][row]) continue;
+            const uint32_t to = m ? m->parts[m->part[row]].level : e->levels[l].parent;
+            if (to == NONE) continue;
+            if (!from[to]) from[to] = RWS_NEW0(&e->arena, bool, e->levels[to].n_rows);
+            from[to][m ? m->row[row] : e->levels[l].up[row]] = true;
+        }
+    }
+    const uint32_t  to = e->nodes[id].level;
+    const uint32_t *map = rws__level_map(e, to, e->nodes[id].all);
+    for (uint32_t row = 0; row < e->levels[to].n_rows && from[to]; row++)
+        if (from[to][row] && rws__node_explain(e, id, map ? map[row] : row)) return true;
+    return false;
 }
 
 /* Fails the pass and returns true if a row of node id that a level reads was refused. */
 static bool explain_rows(rws_engine *e, uint32_t id, uint32_t at)
 {
+    if (!is_above(e, at, e->nodes[id].level)) return explain_rows_before(e, id, at);
     const uint32_t *map = rws__level_map(e, at, e->nodes[id].all);
     for (uint32_t row = 0; row < e->levels[at].n_rows; row++)
         if (rws__node_explain(e, id, map ? map[row] : row)) return true;
+    return false;
+}
+
+static bool explain_segment(rws_engine *e, const bool *made, uint32_t id, const segment *s)
+{
+    for (uint32_t k = 0; k < s->n_reports; k++)
+        if (made[s->reports[k].node] && explain_rows(e, id, s->level)) return true;
+    for (uint32_t k = 0; k < s->n_trace && e->pass.choices; k++)
+        if (made[s->trace[k].var] && explain_rows(e, id, s->level)) return true;
     return false;
 }
 
@@ -71,13 +114,13 @@ static bool explain_node(rws_engine *e, uint32_t id)
     }
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const rws_path *path = e->paths[e->ends[i].path];
-        for (uint32_t k = 0; k < path->n_reports; k++)
-            if (made[path->reports[k].node] && explain_rows(e, id, path->level)) return true;
-        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++)
-            if (made[path->trace[k].var] && explain_rows(e, id, path->level)) return true;
+        const segment   own = rws__segment_of(path);
+        if (explain_segment(e, made, id, &own)) return true;
         for (int f = 0; f < e->n_fields && e->pass.choices; f++)
             if (made[path->field[f]] && explain_rows(e, id, path->level)) return true;
     }
+    for (uint32_t i = 0; i < e->n_segments; i++)
+        if (explain_segment(e, made, id, e->segments[i])) return true;
     return false;
 }
 

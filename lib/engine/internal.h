@@ -43,7 +43,20 @@
  *      |- {z}   rows  0 1 2              up: 0 2 3, place: 0 0 1 2 1 0;  f(z) for a, b and c
  *      |   |--  rows  0 1                a path that waits can reach a and b only
  *
- * Paths, hashes and replay know nothing of this. A program that never splits has no narrowed levels: see demand.c. */
+ * Paths, hashes and replay know nothing of this. A program that never splits has no narrowed levels: see demand.c.
+ *
+ * Merged levels. Paths that arrive at the next step of a loop with equal integers become one path (loop.c). Its level
+ * has one parent, the level at which the loop was entered, so that what was computed before the loop is read through
+ * `up` as ever; and it has parts, the levels of the paths, through which log-densities are added up (merge.c):
+ *
+ *     entry     rows  0 1              what was computed before the loop
+ *      |\
+ *      a b      rows  0 0 1 | 0 1      two paths that arrive: terms of their steps
+ *      | |
+ *     merged    rows  0 0 0 1 1        parent: entry, up: 0 0 0 1 1; parts: a, whose rows go to 0 1 3, and b, to 2 4
+ *
+ * A value that a path carries into the next step becomes a node at the merged level that reads the nodes of the
+ * parts. Rows of every level are in the order of the rows of its parent. */
 #ifndef RWS_ENGINE_INTERNAL_H
 #define RWS_ENGINE_INTERNAL_H
 
@@ -65,6 +78,9 @@ enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data
      &(array)[(n)++])
 void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
 
+/* The same for n items at once. */
+void *rws__grow_to(rws_engine *e, void *array, uint32_t *capacity, uint64_t n, size_t item);
+
 /* The distributions that the rows of a level draw from, as integers: see draw.c. */
 typedef struct {
     const int32_t  *full;
@@ -72,9 +88,21 @@ typedef struct {
     const uint32_t *row; /* from a row of the level to its row of thresholds; NULL: row i is row i */
 } thresholds;
 
+/* How many draws each row of a level has made before: `row` of them, or `all` where that is NULL. */
+typedef struct {
+    const uint32_t *row;
+    uint32_t        all;
+} ordinals;
+
+static inline uint32_t ordinal_of(ordinals o, uint32_t i)
+{
+    return o.row ? o.row[i] : o.all;
+}
+
 /* A draw of an index, kept so that the particles of its rows can be listed later: rws__level_particles. */
 typedef struct {
-    uint32_t        parent, ordinal;
+    uint32_t        parent;
+    ordinals        at_draw;
     int             n_categories;
     thresholds      threshold;
     const uint32_t *child;    /* per row of the parent: its first row at the drawn level */
@@ -110,22 +138,23 @@ typedef struct {
     const uint32_t *particles;       /* particle ids, row after row, ascending within a row; NULL: not listed (yet) */
     const uint32_t *particles_start; /* n_rows places in `particles`, where that is not NULL */
     uint32_t        stride; /* not 0: row i is particles i * stride … i * stride + count - 1, and no list is needed */
-    const draw_record *draw;   /* not NULL: how to list the particles */
-    bool               single; /* every row is one particle */
-    uint32_t           terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
-    uint32_t           outputs[RWS_OUTPUTS];
-    double            *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
-    double            *coef[N_COEF];
-    uint32_t           n_live;          /* rows that backward works on: all rows, or those listed in `live` */
-    const uint32_t    *live, *position; /* position: from a row to its place in `live` */
-    known_map          maps[N_MAPS];    /* the maps that were composed last; they are usually asked for again */
-    const uint32_t    *to_data;         /* the map to level DATA, once it is known */
-    uint32_t           next_map;        /* place in maps of the next map, modulo N_MAPS */
-    uint32_t           cover;           /* the highest ancestor, or this level, all of whose rows have rows here */
-    known_image        images[N_IMAGES];
-    uint32_t           next_image; /* place in images of the next image, modulo N_IMAGES */
-    const uint32_t    *place;      /* of a level beside: from a row of the parent to its row here, or NONE; else NULL */
-    reader            *readers;    /* of a narrowed level: the levels that read it */
+    const draw_record  *draw;   /* not NULL: how to list the particles */
+    bool                single; /* every row is one particle */
+    uint32_t            terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
+    uint32_t            outputs[RWS_OUTPUTS];
+    double             *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
+    double             *coef[N_COEF];
+    uint32_t            n_live;          /* rows that backward works on: all rows, or those listed in `live` */
+    const uint32_t     *live, *position; /* position: from a row to its place in `live` */
+    known_map           maps[N_MAPS];    /* the maps that were composed last; they are usually asked for again */
+    const uint32_t     *to_data;         /* the map to level DATA, once it is known */
+    const struct merge *merge;           /* of a merged level; else NULL */
+    uint32_t            next_map;        /* place in maps of the next map, modulo N_MAPS */
+    uint32_t            cover;           /* the highest ancestor, or this level, all of whose rows have rows here */
+    known_image         images[N_IMAGES];
+    uint32_t            next_image; /* place in images of the next image, modulo N_IMAGES */
+    const uint32_t     *place;   /* of a level beside: from a row of the parent to its row here, or NONE; else NULL */
+    reader             *readers; /* of a narrowed level: the levels that read it */
     uint32_t narrowed;   /* the last narrowed level beside this one; of such a level, the one before it; or NONE */
     bool     projected;  /* it is a projection: `place` is never NONE, and `up` leads to the first of the rows */
     uint32_t drawn;      /* the index whose draw made this level; 0: it is another kind of level */
@@ -183,7 +212,7 @@ typedef struct {
     uint64_t      call_key; /* nodes with equal keys may share a call */
     uint32_t      in[RWS_OP_INPUTS];
     uint8_t  n_in, state, depends; /* depends: bit per parameter group that its gradient reaches, and bits of jump.c */
-    uint8_t  side;                 /* the program that recorded it, for messages: rws_side */
+    uint8_t  side : 4, seen : 1;   /* the program that recorded it, for messages: rws_side; and see seen.c */
     uint32_t level, wave, call;
     uint32_t needs;      /* its dependence; 0: it has a row for each row of its level */
     uint32_t all;        /* the level of all its rows: `level`, or a projection beside it */
@@ -243,6 +272,7 @@ typedef struct {
     uint32_t    low, high;
     uint8_t     support;
     bool        given;
+    uint32_t    kept; /* of a choice in a segment: its number in engine.kept */
 } trace_entry;
 
 /* A site on a path. */
@@ -250,6 +280,77 @@ typedef struct {
     uint32_t last; /* its latest entry in the trace; or NONE */
     uint32_t next; /* its first entry that the other side has not scored; of a series, place in engine.items; or NONE */
 } visited;
+
+/* A report of a path on its particles: a node, or a text. */
+typedef struct {
+    const char *name, *text;
+    uint32_t    node;
+} report;
+
+/* A number that grows along a program, for each row of a merged level: base[row] + offset; base NULL: offset. */
+typedef struct {
+    const uint32_t *base;
+    uint32_t        offset;
+} counter;
+
+/* What a path has done since its particles last came together. */
+typedef struct {
+    uint32_t            level, n_trace, n_reports;
+    const trace_entry  *trace;
+    const report       *reports;
+    const struct merge *before; /* where it began; NULL: with the program */
+    const uint32_t     *to;     /* from rows of its level to rows of the merged level; NULL: row i becomes row i */
+} segment;
+
+/* Segments that end, and the counters with which a path continues at `level`. A single segment may end without a merge. */
+typedef struct merge {
+    uint32_t        level, n;
+    segment        *parts;
+    const uint32_t *part, *row; /* of each row of the level: its part, and its row there; NULL: part 0, the same row */
+    counter         ordinal;
+    uint32_t        n_sites;
+    counter *visits, *scored; /* by site: its visits, by the side that draws or observes it, and by the other side */
+} merge;
+
+/* A choice of a row: an entry in engine.kept, and the row at the level of its segment. */
+typedef struct {
+    uint32_t entry, row;
+} kept_choice;
+
+typedef struct {
+    const trace_entry *entry;
+    uint32_t           level;
+} kept_entry;
+
+/* What the drawing side has chosen, for each row of a level: visit k of site s in row i is choice[s][start[s][i] + k]. */
+typedef struct {
+    uint32_t      level, n_sites;
+    uint32_t    **start; /* by site: n_rows + 1 places; NULL: it was never visited */
+    kept_choice **choice;
+} history;
+
+/* A node that is made of rows of other nodes: row i is row row[i] of the level at[which[i]], read from source[which[i]]. */
+typedef struct {
+    uint32_t        n;
+    const uint32_t *source, *at;
+    const uint32_t *which, *row;
+} join;
+
+/* The loop that a step belongs to. */
+typedef struct loop {
+    rws_step          *step;
+    rws_once          *body; /* of rws_call_once, instead of step */
+    const void        *env;
+    uint32_t           n_values, n_words; /* of the carry: values, and all words of 32 bits */
+    uint32_t           entry;             /* the level at which it was entered */
+    uint32_t           depth;             /* 1 for a loop that is in no other loop */
+    uint32_t           n_log;             /* calls of its owner before it */
+    uint32_t           stamp;             /* of its owner's values */
+    rws_path          *owner;             /* the path that stands in rws_loop */
+    const struct loop *outer;             /* the loop that the owner is a step of; NULL: none */
+    uint32_t           n_going;           /* paths that have arrived and continue with a step */
+    int32_t            clock;             /* the lowest of these */
+} loop;
 
 /* A path that has ended, by its number, and its level then. */
 typedef struct {
@@ -261,42 +362,48 @@ typedef struct {
     uint32_t end, row;
 } origin;
 
-/* A report of a path on its particles: a node, or a text. */
-typedef struct {
-    const char *name, *text;
-    uint32_t    node;
-} report;
-
 struct rws_path {
-    rws_engine    *e;
-    rws_fiber     *fiber;
-    uint32_t       level, base; /* base: the level of the data */
-    uint32_t      *log, n_log, log_capacity, cursor;
-    int            depth;      /* number of library functions that are being executed, one within the other */
-    const char    *function;   /* the library function that the program called last */
-    uint32_t       stamp;      /* of the values that belong to this path */
-    uint64_t       operations; /* library calls so far, those that were replayed included */
-    const char    *stack_end;  /* the lowest address of its stack */
-    bool           overflowed; /* its stack ran over: the frames on it are lost */
-    bool           abandoned;  /* it is resumed only to leave its frames: see host.c */
-    void          *slot;       /* the host's: rws_path_slot */
-    rws_side       side;
-    const char    *coming;  /* the name of a site that is not looked up yet, for messages; NULL: none */
-    unsigned       frozen;  /* groups whose parameters count as constants */
-    uint32_t       ordinal; /* draws so far on this path */
-    const rws_var *wants;   /* the nodes it waits for */
-    int            n_wants;
-    trace_entry   *trace;
-    uint32_t       n_trace, trace_capacity, n_scored;
-    uint32_t       n_taken; /* given choices that it has taken */
-    visited       *sites;   /* by number of the site */
-    uint32_t       n_sites, site_capacity;
-    uint64_t       fields_seen[RWS_FIELDS / 64]; /* bit per field: its site has been visited */
-    uint32_t       note[RWS_NOTES];
-    report        *reports;
-    uint32_t       n_reports, report_capacity;
-    uint32_t       site, site_visit; /* the site that was visited last; NONE before the first */
-    uint32_t       field[];          /* nodes, by number of the field; 0: not there (yet) */
+    rws_engine     *e;
+    rws_fiber      *fiber;
+    uint32_t        level, base; /* base: the level of the data */
+    uint32_t       *log, n_log, log_capacity, cursor;
+    int             depth;      /* number of library functions that are being executed, one within the other */
+    const char     *function;   /* the library function that the program called last */
+    uint32_t        stamp;      /* of the values that belong to this path */
+    uint64_t        operations; /* library calls so far, those that were replayed included */
+    const char     *stack_end;  /* the lowest address of its stack */
+    bool            overflowed; /* its stack ran over: the frames on it are lost */
+    bool            abandoned;  /* it is resumed only to leave its frames: see host.c */
+    void           *slot;       /* the host's: rws_path_slot */
+    rws_side        side;
+    const char     *coming;  /* the name of a site that is not looked up yet, for messages; NULL: none */
+    bool            acts;    /* the model's program runs in the place of the guide: rws__path_acts */
+    void           *memory;  /* of rws_automatic.bytes; NULL: not used yet */
+    unsigned        frozen;  /* groups whose parameters count as constants */
+    uint32_t        number;  /* place in engine.paths */
+    uint32_t        ordinal; /* draws so far, of the row that has made fewest */
+    loop           *loop;    /* the innermost loop that it executes a step of; NULL: it executes the program */
+    const uint32_t *carry;   /* with which the step began or, of a path that has arrived, which it hands on */
+    bool            stands;  /* it waits for the end of a loop */
+    uint64_t        steps;   /* of loops so far */
+    bool            goes_on; /* of a path that has arrived: with a further step */
+    const merge    *before;  /* where its trace begins; NULL: with the program */
+    const history  *history; /* what the drawing side has chosen, if that is in several traces; else NULL */
+    const rws_var  *wants;   /* the nodes it waits for */
+    int             n_wants;
+    trace_entry    *trace;
+    uint32_t        n_trace, trace_capacity, n_scored;
+    uint32_t        n_taken; /* given choices that it has taken */
+    visited        *sites;   /* by number of the site */
+    uint32_t        n_sites, site_capacity;
+    uint64_t        fields_seen[RWS_FIELDS / 64]; /* bit per field: its site has been visited */
+    uint32_t        note[RWS_NOTES];
+    report         *reports;
+    uint32_t        n_reports, report_capacity;
+    uint32_t        site, site_visit; /* the site that was visited last; NONE before the first */
+    /* Nodes, by number of the field; 0: not there (yet). Behind them those that the guide of a wake pass reads, which
+     * are marked as seen; 0: the same. */
+    uint32_t field[];
 };
 
 struct rws_engine {
@@ -306,9 +413,10 @@ struct rws_engine {
     rws_limits               limits;
     const rws_site_gradient *gradients; /* by site */
     int                      n_gradients;
-    const rws_host          *host;   /* of the programs' language; NULL: C */
-    bool                     inside; /* between host->enter and host->leave */
-    bool (*stop)(void *context);     /* rws__engine_watch; NULL: never */
+    const rws_automatic     *automatic; /* takes the place of the models' guides; NULL: none */
+    const rws_host          *host;      /* of the programs' language; NULL: C */
+    bool                     inside;    /* between host->enter and host->leave */
+    bool (*stop)(void *context);        /* rws__engine_watch; NULL: never */
     void      *stop_context;
     uint64_t   unwatched; /* numbers that calls have computed since `stop` was asked */
     rws_pass   pass;
@@ -348,21 +456,30 @@ struct rws_engine {
 
     op_hash op_hashes[N_OP_HASHES]; /* hashes of the names of ops, by address of the op */
 
-    rws_path **paths; /* all paths ever made; the first n_paths are of this pass */
-    uint32_t   n_paths, path_capacity, n_made;
-    uint32_t  *ready; /* paths that can continue, first in first out */
-    uint32_t   n_ready, ready_capacity, ready_at;
-    uint32_t  *waiting, n_waiting, waiting_capacity;
-    path_end  *ends;
-    uint32_t   n_ends, end_capacity;
-    uint32_t  *zeros, n_zeros; /* the map to the root from any level with up to n_zeros rows */
+    rws_path  **paths; /* all paths ever made; the first n_paths are of this pass */
+    uint32_t    n_paths, path_capacity, n_made;
+    uint32_t    n_started;                                     /* paths that were run */
+    uint32_t   *spare, n_spare, spare_capacity;                /* paths of this pass that can be used again */
+    uint32_t   *arrived, n_arrived, arrived_capacity;          /* paths that have executed a step */
+    segment   **segments;                                      /* all that have ended before their paths did */
+    uint32_t    n_segments, segment_capacity, n_segments_kept; /* the choices of the first ones are in `kept` */
+    kept_entry *kept;
+    uint32_t    n_kept, kept_capacity;
+    join       *joins; /* of nodes with rws__op_join, by their in[0] */
+    uint32_t    n_joins, join_capacity;
+    uint32_t   *ready; /* paths that can continue, first in first out */
+    uint32_t    n_ready, ready_capacity, ready_at;
+    uint32_t   *waiting, n_waiting, waiting_capacity;
+    path_end   *ends;
+    uint32_t    n_ends, end_capacity;
+    uint32_t   *zeros, n_zeros; /* the map to the root from any level with up to n_zeros rows */
 
     site      *sites;
     uint32_t   n_sites, site_capacity;
     uint32_t  *site_table, site_table_size; /* by hash of the name: the number of a site plus 1; 0: free */
     uint64_t   bits_seen[RWS_FIELDS / 64];  /* by field: all its numbers in this pass are known to be 0 to 1 */
     uint32_t  *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
-    uint32_t **item_nodes; /* by field and item: the leaf node of item t of all data, or 0; may be NULL */
+    uint32_t **item_nodes; /* by place in path.field and item: the leaf node of item t of all data, or 0; may be NULL */
     uint32_t  *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
 
     struct word_source *words; /* scratch of draws */
@@ -393,11 +510,52 @@ bool rws__path_has_row(const rws_path *path, uint32_t at, size_t row); /* the pa
 /* draw.c: level.particles, which is listed now if need be. NULL: stride is not 0, and there is no list. */
 const uint32_t *rws__level_particles(rws_engine *e, uint32_t l);
 
+/* schedule.c: what loops do with paths */
+rws_path *rws__path_new(rws_engine *e);
+void      rws__path_copy(rws_path *to, const rws_path *from); /* what its particles have done; not its log */
+void      rws__path_begin(rws_path *path);                    /* runs its program, or its step, from the beginning */
+void      rws__path_continue(rws_path *path);                 /* runs it from where it waits */
+void      rws__path_close(rws_path *path);   /* until one of these, a library call that is given it is refused */
+void      rws__path_recycle(rws_path *path); /* it is not used any more */
+uint32_t  rws__stamp_new(rws_engine *e);
+
+/* loop.c */
+void rws__loop_step(rws_path *path);     /* on the path: executes a step */
+bool rws__loops_continue(rws_engine *e); /* when every path waits: lets some go on. False: none has arrived */
+
+/* merge.c */
+extern const rws_op rws__op_join;
+uint32_t            rws__node_join(rws_engine *e, uint32_t at, const join *of); /* a node at level `at` */
+void                rws__join_forward(rws_engine *e, const node *n, float *out);
+void                rws__merge(rws_engine *e, rws_path **paths, uint32_t n); /* the first one continues */
+void                rws__history_make(rws_path *path); /* of the side that draws, which has ended on this path */
+/* Of the site that is visited: an entry for the next choices of all rows. False: a row has no more. May part the path. */
+bool rws__history_next(rws_path *path, trace_entry *t);
+/* The node of item t of a series that the model has made; 0: a row of the path has no such item. */
+uint32_t rws__history_item(rws_path *path, uint32_t site, uint32_t t);
+/* Whether the scoring side has not visited all that was chosen; sets what it has not. */
+bool     rws__history_missing(rws_path *path, uint32_t *site, uint32_t *visit);
+ordinals rws__path_ordinals(rws_path *path);                   /* of a draw that is made now */
+uint32_t rws__next_visit(const rws_path *path, uint32_t site); /* of the row with fewest visits */
+/* By how many the visits of each row exceed these; NULL: no row has more. */
+const uint32_t *rws__visits_beyond(rws_path *path, uint32_t site);
+
+/* A row of a path and the segment that it is in, which leads to the segments before. */
+typedef struct {
+    const segment *in;
+    uint32_t       row;
+} past;
+segment rws__segment_of(const rws_path *path);    /* the one that has not ended yet; it reads the path's own arrays */
+bool    rws__past_before(rws_engine *e, past *p); /* moves to the segment before; false: there is none */
+/* The segments of a row of a path that has ended, the first one first. They last as long as the pass. */
+const past *rws__past_of(rws_engine *e, const rws_path *path, uint32_t row, uint32_t *n);
+
 /* record.c */
 uint32_t rws__node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
 uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
                       uint32_t at, unsigned frozen);
 uint32_t rws__node_constant(rws_path *path, float value);
+uint32_t rws__node_new(rws_engine *e, const rws_op *op, uint32_t level, int dim, uint8_t depends); /* not shared */
 uint32_t rws__node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
 
 /* depend.c */
@@ -437,6 +595,14 @@ void rws__demand_count(rws_engine *e); /* adds needed and history of the last pa
 static inline uint32_t rws__node_part(rws_engine *e, uint32_t id, uint32_t from)
 {
     return e->nodes[id].more ? rws__node_find(e, id, from) : id;
+}
+
+/* The nodes that a node is made of. */
+static inline const uint32_t *node_inputs(const rws_engine *e, const node *n, uint32_t *n_in)
+{
+    const join *j = n->op == &rws__op_join ? &e->joins[n->in[0]] : NULL;
+    *n_in = j ? j->n : n->n_in;
+    return j ? j->source : n->in;
 }
 
 /* The exponentials of a node's value, if they are what its op saved; else NULL. */
@@ -511,8 +677,11 @@ void     rws__scores_make(rws_engine *e);
 uint32_t rws__scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
 void     rws__scores_output(rws_engine *e, int slot);
 
-origin       rws__scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
-const float *rws__value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
+/* The level before a level on the way of a row, and the row there; NONE: there is none. */
+uint32_t     rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row);
+origin       rws__scores_origin(rws_engine *e, int row); /* where a row of the table comes from */
+const float *rws__value_at(rws_engine *e, uint32_t level, uint32_t row,
+                           uint32_t id); /* of a node, for a row of a level */
 
 /* choices.c: what a pass does with rws_pass.given before and after its programs; and whether this path, which has ended,
  * has not taken all choices that are given for the datum. */
@@ -545,8 +714,12 @@ void         rws__series_check_end(rws_path *path, int field);
 uint32_t     rws__series_visits(const rws_path *path, int field);
 const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, int field);
 
-/* record.c: the number of a field that the guide may read */
-int rws__guide_field(rws_path *path, const char *field, const char *function);
+/* seen.c: the number of a field that the program may read; the place in path.field of the node that it reads */
+int      rws__field_to_read(rws_path *path, const char *field, const char *function);
+uint32_t rws__field_place(const rws_path *path, int field);
+
+/* seen.c: stops with a message if the model uses a value that the guide has made of an observed field. */
+void rws__path_expect_unseen(rws_path *path, rws_var v);
 
 /* trace.c: adds an entry at the site that is being visited */
 void rws__trace_add(rws_path *path, const rws_visit *v);
@@ -557,6 +730,7 @@ bool        rws__visit_fits(const rws_visit *v, float x);
 const char *rws__visit_expects(const rws_visit *v, char out[static 80]);
 
 /* trace.c */
+bool        rws__path_draws(const rws_path *path);    /* the side that is executed draws, and the other one scores */
 bool        rws__site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws__site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
 const char *rws__side_name(rws_side side); /* "model", "guide"; "program" if it is neither */
@@ -579,11 +753,27 @@ static inline size_t fields_seen_bytes(const rws_engine *e)
     return ((size_t)e->n_fields + 63) / 64 * sizeof(uint64_t);
 }
 
+/* Whether the pass has data: a wake pass, and a sleep pass of a model with inputs. */
+static inline bool pass_has_data(const rws_engine *e)
+{
+    return e->pass.mode != RWS_SLEEP || e->pass.fields;
+}
+
+/* Whether a pass is given the numbers of a field: in a sleep pass those of inputs only. */
+static inline bool field_is_given(const rws_engine *e, int field)
+{
+    return e->pass.mode != RWS_SLEEP || (e->pass.fields && e->fields[field].input);
+}
+
 /* The rws_var of a node, as a program of this path gets it. */
 static inline rws_var path_var(const rws_path *path, uint32_t id)
 {
     return (rws_var){id, path->stamp};
 }
+
+/* Whether v is a value of this path, or of a program that stands in a loop that it executes a step of. */
+bool rws__path_has(const rws_path *path, rws_var v);
+void rws__enter(rws_path *path, const char *function); /* begins a library call that is not nested */
 
 /* Stops with a message if v is no value of this path. */
 void     rws__path_expect(const rws_path *path, rws_var v, const char *function);

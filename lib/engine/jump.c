@@ -30,11 +30,11 @@ static const char *does(jump how)
 
 /* A jump is made of a draw of this site. A user or an author who asks for gradients through its values is taken at their word
  * for comparisons, which may be parts of a smooth function. */
-static void found(rws_path *path, const trace_entry *t, jump how)
+static void found(rws_path *path, uint32_t number, uint32_t id, jump how)
 {
     rws_engine *e = path->e;
-    site       *s = &e->sites[t->site];
-    const bool  moves = e->nodes[t->var].depends & e->pass.groups;
+    site       *s = &e->sites[number];
+    const bool  moves = e->nodes[id].depends & e->pass.groups;
     if (moves && s->how == RWS_REPARAMETERISED && how == JUMP_OP) return;
     if (moves && s->how == RWS_REPARAMETERISED)
         rws__path_mistake(path,
@@ -52,11 +52,13 @@ static void found(rws_path *path, const trace_entry *t, jump how)
     begin_anew(e);
 }
 
-static const trace_entry *entry_of(const rws_path *path, uint32_t id)
+/* The site that drew a node. Its number may be too large for the node. */
+static uint32_t site_of(const rws_path *path, uint32_t id)
 {
+    if (path->e->nodes[id].site != NO_SITE) return path->e->nodes[id].site;
     for (uint32_t i = path->n_trace; i-- > 0;)
-        if (path->trace[i].var == id) return &path->trace[i];
-    return NULL;
+        if (path->trace[i].var == id) return path->trace[i].site;
+    return NONE;
 }
 
 void rws__path_jumps(rws_path *path, rws_var v, jump how)
@@ -71,9 +73,12 @@ void rws__path_jumps(rws_path *path, rws_var v, jump how)
         node          *n = &e->nodes[id];
         if (!(n->depends & DRAWN) || n->depends & done) continue;
         n->depends |= how == JUMP_OP ? FOUND_FOR_OP : FOUND_FOR_BRANCH;
-        const trace_entry *t = n->depends & IS_DRAW ? entry_of(path, id) : NULL;
-        if (t) found(path, t, how);
-        for (int i = 0; i < n->n_in && !t; i++) *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = n->in[i];
+        const uint32_t  number = n->depends & IS_DRAW ? site_of(path, id) : NONE;
+        uint32_t        n_in;
+        const uint32_t *in = node_inputs(e, n, &n_in);
+        if (number != NONE) found(path, number, id, how);
+        else
+            for (uint32_t i = 0; i < n_in; i++) *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = in[i];
     }
 }
 

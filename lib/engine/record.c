@@ -4,14 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
+void *rws__grow_to(rws_engine *e, void *array, uint32_t *capacity, uint64_t n, size_t item)
 {
-    const uint32_t more = *capacity ? 2 * *capacity : 64;
-    array = *capacity < UINT32_MAX / 2 ? realloc(array, more * item) : NULL;
+    uint64_t more = *capacity ? *capacity : 64;
+    while (more < n) more *= 2;
+    array = more <= UINT32_MAX ? realloc(array, more * item) : NULL;
     if (!array) rws__engine_no_memory(e);
-    *capacity = more;
+    *capacity = (uint32_t)more;
     e->n_allocations++;
     return array;
+}
+
+void *rws__grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
+{
+    return rws__grow_to(e, array, capacity, *capacity + UINT64_C(1), item);
 }
 
 /* ---- library calls of a program */
@@ -32,6 +38,12 @@ static _Noreturn void too_many_operations(rws_path *path)
 
 _Noreturn void rws__path_overflows(rws_path *path)
 {
+    if (path != path->e->running)
+        rws__path_mistake(
+            path,
+            "%s was given a path that does not run: it stands in a loop, or its step has ended. A step uses the "
+            "path that it is given.",
+            path->function);
     rws__path_mistake(path,
                       "the stack of %zu KB runs over, by large arrays on it or by deep recursion. " NEVER_ENDS
                       " A larger `stack_bytes` allows more.",
@@ -44,6 +56,11 @@ static inline void enter(rws_path *path, const char *function)
     path->function = function;
     if ((const char *)__builtin_frame_address(0) < path->stack_end + MARGIN) rws__path_overflows(path);
     if (++path->operations > path->e->limits.max_operations) too_many_operations(path);
+}
+
+void rws__enter(rws_path *path, const char *function)
+{
+    enter(path, function);
 }
 
 bool rws__replayed_as(rws_path *path, rws_var *v, const char *function)
@@ -72,15 +89,25 @@ static _Noreturn void no_value(const rws_path *path, rws_var v, const char *func
 {
     rws__path_mistake(
         (rws_path *)path, "%s was given %s", function,
-        v.id ? "a value that does not belong to this path; a program must not keep values in static memory "
-               "or in the model's state."
+        v.id ? path->loop
+                   ? "a value of another step or path; what a step needs of the steps before must be handed on."
+                   : "a value that does not belong to this path; a program must not keep values in static memory "
+                     "or in the model's state."
              : "no value (an rws_var that is all zeros).");
+}
+
+bool rws__path_has(const rws_path *path, rws_var v)
+{
+    if (v.id == 0 || v.id >= path->e->n_nodes) return false;
+    if (v.stamp == path->stamp) return true;
+    for (const loop *l = path->loop; l; l = l->outer)
+        if (v.stamp == l->stamp) return true;
+    return false;
 }
 
 void rws__path_expect(const rws_path *path, rws_var v, const char *function)
 {
-    if (v.id == 0 || v.stamp != path->stamp || v.id >= path->e->n_nodes)
-        no_value(path, v, path->depth ? path->function : function);
+    if (!rws__path_has(path, v)) no_value(path, v, path->depth ? path->function : function);
 }
 
 static _Noreturn void too_many_nodes(rws_engine *e)
@@ -115,6 +142,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->call = n->tangent = NONE;
     n->site = NO_SITE;
     n->side = RWS_SIDE_NONE;
+    n->seen = false;
     n->value = n->saved = NULL;
     n->param = NULL;
     return n;
@@ -164,6 +192,16 @@ static uint64_t hash_op(rws_engine *e, const rws_op *op)
     op_hash *known = &e->op_hashes[(uintptr_t)op / sizeof *op % N_OP_HASHES];
     if (known->op != op) *known = (op_hash){op, rws__hash_name(0, op->name)};
     return known->hash;
+}
+
+uint32_t rws__node_new(rws_engine *e, const rws_op *op, uint32_t level, int dim, uint8_t depends)
+{
+    node *n = node_draft(e, level, dim, WAITING);
+    n->op = op;
+    n->args = (rws_op_args){0};
+    n->depends = depends;
+    n->call_key = hash(hash_op(e, op), e->n_nodes); /* it has a call to itself */
+    return e->n_nodes++;
 }
 
 static uint64_t hash_inputs(const node *n)
@@ -221,6 +259,7 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
     node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
     uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
     unsigned depends = 0;
+    bool     seen = false;
     uint32_t needs = 0;
     if (args.w) h = hash(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
     if (args.b) h = hash(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
@@ -235,6 +274,7 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
         h = hash(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
         if (m->level > n->level) n->level = m->level;
         depends |= m->depends;
+        seen |= m->seen;
         needs |= m->needs;
     }
     n->all = n->rows = n->level;
@@ -243,9 +283,11 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
     n->n_in = (uint8_t)n_in;
     n->depends = (uint8_t)(args.stop ? 0 : op->constant ? depends & DRAWN : depends & (e->pass.groups | DRAWN));
     n->call_key = h;
+    n->seen = seen;
     if (needs) n->needs = rws__dependence_join(e, n, op->local ? at : ROOT);
     const uint32_t id = (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
     if (n->needs && n == &e->nodes[id]) rws__dependence_work(e, n);
+    if (!seen) e->nodes[id].seen = false; /* an equal node was recorded before one of its inputs was drawn: seen.c */
     return id;
 }
 
@@ -264,6 +306,7 @@ rws_var rws__record(rws_path *path, const rws_op *op, rws_op_args args, const rw
         ids[i] = in[i].id;
         if (ids[i] == 0 && i == 0 && op == &rws_op_dense) continue; /* a layer whose parts are all added */
         rws__path_expect(path, in[i], op->name);
+        if (!op->constant) rws__path_expect_unseen(path, in[i]);
     }
     const uint32_t next = path->e->n_nodes,
                    id = rws__node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
@@ -302,9 +345,19 @@ rws_var rws__var_stop(rws_path *path, rws_var v)
     return path->e->nodes[v.id].depends & path->e->pass.groups ? rws_detach(path, v) : v;
 }
 
+/* Whether the guide has drawn a value by an operation on what the model must not use: such an operation is not made one with
+ * the model's. */
+static bool is_hidden(const rws_path *path, const node *n)
+{
+    bool seen = false;
+    for (int i = 0; i < n->n_in; i++) seen |= path->e->nodes[n->in[i]].seen;
+    return seen && !n->seen && path->side == RWS_SIDE_MODEL && !n->op->binary;
+}
+
 const rws_op *rws__var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)
 {
     const node *n = &path->e->nodes[v.id];
+    if (in && is_hidden(path, n)) return NULL;
     for (int i = 0; i < n->n_in && in; i++) in[i] = path_var(path, n->in[i]);
     if (args) *args = n->args;
     return n->op;
@@ -390,37 +443,6 @@ rws_var rws_parameter(rws_path *path, const rws_param *p)
     if (rws__replayed(path, &v)) return v;
     if (!p || !p->value) rws__path_mistake(path, "rws_parameter was given no parameter.");
     return rws__returns(path, root_leaf(path, (rws_op_args){.w = p}, (int)rws__param_size(p), NULL));
-}
-
-int rws__guide_field(rws_path *path, const char *field, const char *function)
-{
-    const rws_engine *e = path->e;
-    if (!field) rws__path_mistake(path, "%s was given no name of a field (NULL).", function);
-    if (path->side == RWS_SIDE_MODEL)
-        rws__path_fail(path, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
-    for (int i = 0; i < e->n_fields; i++) {
-        if (strcmp(e->fields[i].name, field) != 0) continue;
-        if (e->fields[i].label)
-            rws__path_fail(path, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.",
-                           field);
-        return i;
-    }
-    rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
-}
-
-rws_var rws_observed(rws_path *path, const char *field)
-{
-    rws_var v;
-    if (rws__replayed(path, &v)) return v;
-    const int i = rws__guide_field(path, field, "rws_observed");
-    if (path->e->fields[i].most && path->side != RWS_SIDE_NONE)
-        rws__path_fail(path, RWS_BAD_INPUT,
-                       "The guide reads \"%s\" as a whole, but it is a series; rws_length and rws_item read it.",
-                       field);
-    if (path->field[i] == 0)
-        rws__path_fail(path, RWS_BAD_INPUT,
-                       "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
-    return rws__returns(path, path_var(path, path->field[i]));
 }
 
 void *rws_alloc(rws_path *path, size_t bytes)

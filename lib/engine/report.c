@@ -5,12 +5,12 @@
 
 bool rws_reports(const rws_path *path)
 {
-    return path->e->pass.reports;
+    return path->e->pass.reports && !path->acts;
 }
 
 bool rws_reports_all(const rws_path *path)
 {
-    return path->e->pass.reports && path->e->pass.asked;
+    return rws_reports(path) && path->e->pass.asked;
 }
 
 static const char *copy(rws_path *path, const char *text)
@@ -27,7 +27,7 @@ static void add_report(rws_path *path, report what)
 void rws_report(rws_path *path, const char *name, rws_var v)
 {
     rws_var none;
-    if (!path->e->pass.reports || rws__replayed(path, &none)) return;
+    if (!rws_reports(path) || rws__replayed(path, &none)) return;
     if (!name) rws__path_mistake(path, "rws_report was given no name (NULL).");
     rws__path_expect(path, v, "rws_report");
     add_report(path, (report){.name = copy(path, name), .node = v.id});
@@ -36,20 +36,22 @@ void rws_report(rws_path *path, const char *name, rws_var v)
 void rws_report_text(rws_path *path, const char *name, const char *text)
 {
     rws_var none;
-    if (!path->e->pass.reports || rws__replayed(path, &none)) return;
+    if (!rws_reports(path) || rws__replayed(path, &none)) return;
     if (!name || !text) rws__path_mistake(path, "rws_report_text was given no %s (NULL).", name ? "text" : "name");
     add_report(path, (report){.name = copy(path, name), .text = copy(path, text)});
 }
 
 static void read_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
-    const origin    o = rws__scores_origin(e, i);
-    const rws_path *path = e->paths[e->ends[o.end].path];
-    for (uint32_t k = 0; k < path->n_reports; k++) {
-        const report *p = &path->reports[k];
-        if (p->node) each(context, p->name, e->nodes[p->node].dim, rws__value_at(e, o, p->node), NULL);
-        else each(context, p->name, 0, NULL, p->text);
-    }
+    const origin o = rws__scores_origin(e, i);
+    uint32_t     n;
+    const past  *all = rws__past_of(e, e->paths[e->ends[o.end].path], o.row, &n);
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t k = 0; k < all[s].in->n_reports; k++) {
+            const report *p = &all[s].in->reports[k];
+            const float  *value = p->node ? rws__value_at(e, all[s].in->level, all[s].row, p->node) : NULL;
+            each(context, p->name, value ? e->nodes[p->node].dim : 0, value, p->text);
+        }
 }
 
 rws_status rws__engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)

@@ -20,7 +20,8 @@ void rws__programs(rws_path *path)
     for (int i = 0; i < 2; i++) {
         const bool guide = (i == 0) != (pass->mode == RWS_SLEEP);
         rws__path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
-        (guide ? pass->model->guide : pass->model->model)(path, pass->state);
+        if (guide) rws__guide(path);
+        else pass->model->model(path, pass->state);
     }
     rws__path_side(path, RWS_SIDE_NONE);
 }
@@ -29,7 +30,8 @@ static void path_entry(void *arg)
 {
     rws_path       *path = arg;
     const rws_pass *pass = &path->e->pass;
-    if (pass->program) pass->program(path, pass->context);
+    if (path->loop) rws__loop_step(path);
+    else if (pass->program) pass->program(path, pass->context);
     else rws__programs(path);
 }
 
@@ -46,7 +48,7 @@ static void path_overflow(void *arg)
 static void path_make(rws_engine *e)
 {
     if (e->n_made == e->path_capacity) e->paths = rws__grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
-    rws_path *path = calloc(1, sizeof *path + (size_t)e->n_fields * sizeof *path->field);
+    rws_path *path = calloc(1, sizeof *path + 2 * (size_t)e->n_fields * sizeof *path->field);
     if (!path) rws__engine_no_memory(e);
     path->e = e;
     path->fiber = rws__fiber_new(e->limits.stack_bytes);
@@ -61,8 +63,8 @@ static void path_make(rws_engine *e)
             e->n_made, 4 * (unsigned long long)e->limits.max_paths + SPARE_MAPPINGS);
     }
     rws__fiber_on_overflow(path->fiber, path_overflow);
-    path->stack_end = rws__fiber_end(path->fiber);
     e->n_allocations += 2;
+    path->number = e->n_made;
     e->paths[e->n_made++] = path;
 }
 
@@ -74,13 +76,31 @@ static _Noreturn void too_many_paths(rws_engine *e)
                      e->running ? rws__path_where(e->running, text) : "");
 }
 
-static rws_path *path_new(rws_engine *e)
+uint32_t rws__stamp_new(rws_engine *e)
 {
+    if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
+    return e->stamp;
+}
+
+static rws_path *path_take(rws_engine *e)
+{
+    if (e->n_spare) return e->paths[e->spare[--e->n_spare]];
     if (e->n_paths >= e->limits.max_paths) too_many_paths(e);
     if (e->n_paths == e->n_made) path_make(e);
-    rws_path *path = e->paths[e->n_paths++];
-    if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
-    path->stamp = e->stamp;
+    return e->paths[e->n_paths++];
+}
+
+rws_path *rws__path_new(rws_engine *e)
+{
+    rws_path *path = path_take(e);
+    e->n_started++;
+    path->stamp = rws__stamp_new(e);
+    path->loop = NULL;
+    path->carry = NULL;
+    path->stands = path->goes_on = false;
+    path->before = NULL;
+    path->history = NULL;
+    path->steps = 0;
     path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
     path->operations = path->n_taken = 0;
     memset(path->fields_seen, 0, fields_seen_bytes(e));
@@ -88,20 +108,44 @@ static rws_path *path_new(rws_engine *e)
     path->function = "";
     path->side = RWS_SIDE_NONE;
     path->coming = NULL;
+    path->acts = false;
+    path->memory = NULL;
     path->frozen = 0;
     path->n_wants = 0;
     path->site = NONE;
     path->site_visit = 0;
     path->overflowed = path->abandoned = false;
-    memset(path->field, 0, (size_t)e->n_fields * sizeof *path->field);
+    memset(path->field, 0, 2 * (size_t)e->n_fields * sizeof *path->field);
     memset(path->note, 0, sizeof path->note);
     return path;
 }
 
-static void path_begin(rws_engine *e, uint32_t index)
+void rws__path_continue(rws_path *path)
 {
-    rws__fiber_start(e->paths[index]->fiber, path_entry, e->paths[index]);
-    *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = index;
+    rws_engine *e = path->e;
+    path->stack_end = rws__fiber_end(path->fiber);
+    *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = path->number;
+}
+
+void rws__path_begin(rws_path *path)
+{
+    rws__fiber_start(path->fiber, path_entry, path);
+    rws__path_continue(path);
+}
+
+void rws__path_close(rws_path *path)
+{
+    path->stack_end = (const char *)(UINTPTR_MAX / 2); /* above every stack, so that `enter` of record.c looks closer */
+}
+
+void rws__path_recycle(rws_path *path)
+{
+    rws_engine *e = path->e;
+    e->stats.operations += path->operations;
+    path->operations = 0;
+    path->loop = NULL;
+    rws__path_close(path);
+    *RWS_PUSH(e, e->spare, e->n_spare, e->spare_capacity) = path->number;
 }
 
 /* On a path the fiber yields, never to be resumed, and the scheduler finds the status; or, with a host, the library's frames
@@ -192,33 +236,50 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
     return to;
 }
 
-static void copy_path(rws_path *to, const rws_path *from)
+/* Enlarges an array and copies n items into it. The array is enlarged once: the path has the old one until this returns. */
+static void *copy_items(rws_engine *e, void *to, uint32_t *capacity, const void *from, uint32_t n, size_t item)
+{
+    if (*capacity < n) to = rws__grow_to(e, to, capacity, n, item);
+    if (n) memcpy(to, from, n * item);
+    return to;
+}
+
+void rws__path_copy(rws_path *to, const rws_path *from)
 {
     rws_engine *e = from->e;
+    to->before = from->before;
+    to->history = from->history;
+    to->steps = from->steps;
     to->base = from->base;
     to->ordinal = from->ordinal;
     to->n_scored = from->n_scored;
     to->n_taken = from->n_taken;
     memcpy(to->fields_seen, from->fields_seen, fields_seen_bytes(e));
-    while (to->log_capacity < from->n_log + 1) to->log = rws__grow(e, to->log, &to->log_capacity, sizeof *to->log);
-    memcpy(to->log, from->log, from->n_log * sizeof *to->log);
-    to->n_log = from->n_log;
-    while (to->trace_capacity < from->n_trace)
-        to->trace = rws__grow(e, to->trace, &to->trace_capacity, sizeof *to->trace);
-    if (from->n_trace) memcpy(to->trace, from->trace, from->n_trace * sizeof *to->trace);
+    to->trace = copy_items(e, to->trace, &to->trace_capacity, from->trace, from->n_trace, sizeof *to->trace);
     to->n_trace = from->n_trace;
-    while (to->site_capacity < from->n_sites)
-        to->sites = rws__grow(e, to->sites, &to->site_capacity, sizeof *to->sites);
-    if (from->n_sites) memcpy(to->sites, from->sites, from->n_sites * sizeof *to->sites);
+    to->sites = copy_items(e, to->sites, &to->site_capacity, from->sites, from->n_sites, sizeof *to->sites);
     to->n_sites = from->n_sites;
     to->site = from->site;
     to->site_visit = from->site_visit;
-    memcpy(to->field, from->field, (size_t)e->n_fields * sizeof *to->field);
+    memcpy(to->field, from->field, 2 * (size_t)e->n_fields * sizeof *to->field);
     memcpy(to->note, from->note, sizeof to->note);
-    while (to->report_capacity < from->n_reports)
-        to->reports = rws__grow(e, to->reports, &to->report_capacity, sizeof *to->reports);
-    if (from->n_reports) memcpy(to->reports, from->reports, from->n_reports * sizeof *to->reports);
+    if (from->memory) memcpy(rws__path_memory(to), from->memory, e->automatic->bytes);
+    to->reports = copy_items(e, to->reports, &to->report_capacity, from->reports, from->n_reports, sizeof *to->reports);
     to->n_reports = from->n_reports;
+}
+
+/* A path that will execute what another one executes, from the beginning, and return from the same calls at first. */
+static rws_path *path_beside(const rws_path *path)
+{
+    rws_engine *e = path->e;
+    rws_path   *to = rws__path_new(e);
+    rws__path_copy(to, path);
+    to->log = copy_items(e, to->log, &to->log_capacity, path->log, path->n_log, sizeof *to->log);
+    to->n_log = path->n_log;
+    to->loop = path->loop;
+    to->carry = path->carry;
+    if (to->loop) to->side = path->side, to->frozen = path->frozen, to->acts = path->acts;
+    return to;
 }
 
 /* Notes at the site that drew v that every particle of the path has this value. Draws have larger numbers than those before
@@ -252,12 +313,11 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
             self = to;
             continue;
         }
-        rws_path *child = path_new(e);
-        copy_path(child, path);
+        rws_path *child = path_beside(path);
         child->level = to;
-        if (answer) child->log[child->n_log++] = answer[p];
+        if (answer) *RWS_PUSH(e, child->log, child->n_log, child->log_capacity) = answer[p];
         if (known.id) note_known(child, known, answer[p]);
-        path_begin(e, e->n_paths - 1);
+        rws__path_begin(child);
     }
     path->level = self;
     if (known.id) note_known(path, known, answer[0]);
@@ -282,6 +342,7 @@ int rws_branch(rws_path *path, rws_var v)
     rws_var     answer;
     if (rws__replayed(path, &answer)) return (int)answer.id;
     rws__path_expect(path, v, "rws_branch");
+    rws__path_expect_unseen(path, v);
     if (path->depth > 1) rws__path_mistake(path, "a program may branch only in its own code, not inside a layer.");
     if (e->nodes[v.id].dim != 1)
         rws__path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
@@ -314,6 +375,7 @@ const float *rws_look(rws_path *path, rws_var v)
     rws_var     answer;
     if (rws__replayed(path, &answer)) return e->nodes[answer.id].value;
     rws__path_expect(path, v, "rws_look");
+    rws__path_expect_unseen(path, v);
     if (path->depth > 1)
         rws__path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
     rws__path_jumps(path, v, JUMP_LOOK);
@@ -337,9 +399,15 @@ const float *rws_look(rws_path *path, rws_var v)
 
 static void give_fields(rws_engine *e, rws_path *path, uint32_t base, size_t first_datum)
 {
-    for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++)
-        path->field[f] = rws__node_leaf(e, base, e->fields[f].dim,
-                                        (float *)e->pass.fields[f] + first_datum * (size_t)e->fields[f].dim);
+    for (int f = 0; f < e->n_fields; f++) {
+        const rws_field *field = &e->fields[f];
+        if (!field_is_given(e, f)) continue;
+        float *value = (float *)e->pass.fields[f] + first_datum * (size_t)field->dim;
+        path->field[f] = rws__node_leaf(e, base, field->dim, value);
+        if (e->pass.mode != RWS_WAKE || field->label || field->input) continue;
+        path->field[e->n_fields + f] = rws__node_leaf(e, base, field->dim, value);
+        e->nodes[path->field[e->n_fields + f]].seen = true;
+    }
 }
 
 static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step)
@@ -349,23 +417,23 @@ static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step
     return v;
 }
 
-/* One path for all particles, with a row per datum that stands for its K particles; in sleep one row stands for all. */
+/* One path for all particles, with a row per datum that stands for its K particles; without data one row stands for all. */
 static void begin_together(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
     const uint32_t  K = (uint32_t)p->n_particles;
     uint32_t        base = ROOT;
-    if (p->mode != RWS_SLEEP) {
+    if (pass_has_data(e)) {
         base = rws__level_new(e, ROOT, (uint32_t)p->n_data);
         e->levels[base].up = filled(e, (uint32_t)p->n_data, 0, 0);
     }
     e->levels[base].count = filled(e, e->levels[base].n_rows, K, 0);
     e->levels[base].stride = K;
     e->levels[base].single = K == 1;
-    rws_path *path = path_new(e);
+    rws_path *path = rws__path_new(e);
     path->level = path->base = base;
     give_fields(e, path, base, 0);
-    path_begin(e, 0);
+    rws__path_begin(path);
 }
 
 /* Scalar mode: a path for each particle, with a level and data of its own. */
@@ -380,11 +448,24 @@ static void begin_apart(rws_engine *e)
             l->count = filled(e, 1, 1, 0);
             l->particles = filled(e, 1, d * (uint32_t)p->n_particles + k, 0);
             l->single = true;
-            rws_path *path = path_new(e);
+            rws_path *path = rws__path_new(e);
             path->level = path->base = base;
             give_fields(e, path, base, d);
-            path_begin(e, e->n_paths - 1);
+            rws__path_begin(path);
         }
+}
+
+/* Whether the scoring side has not visited a site, or not as often as the other side. */
+static bool is_missing(rws_path *path, uint32_t *site, uint32_t *visit)
+{
+    if (path->history) return rws__history_missing(path, site, visit);
+    for (uint32_t s = 0; s < path->n_sites && path->n_scored != path->n_trace; s++) {
+        if (path->sites[s].next == NONE || path->e->sites[s].field >= 0) continue;
+        *site = s;
+        *visit = path->trace[path->sites[s].next].visit;
+        return true;
+    }
+    return false;
 }
 
 /* Every visit of the drawing side must have been scored by the other side. */
@@ -393,25 +474,22 @@ static void check_trace(rws_path *path)
     rws_engine *e = path->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (e->fields[f].label || e->status != RWS_OK) continue;
+        if (e->fields[f].label || e->fields[f].input || e->status != RWS_OK) continue;
         else if (e->fields[f].most) rws__series_check_end(path, f);
         else if (!field_seen(path, f)) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT,
                                  "The model never visits a site \"%s\", which the data have. It must observe every "
-                                 "field; numbers that it does not observe are labels (rws_setup_label).",
+                                 "field; numbers that it does not observe are inputs, which programs may read "
+                                 "(rws_setup_input), or labels (rws_setup_label).",
                                  e->fields[f].name);
             return;
         }
-    if (e->status != RWS_OK || path->n_scored == path->n_trace) return;
-    for (uint32_t s = 0; s < path->n_sites; s++) {
-        if (path->sites[s].next == NONE || e->sites[s].field >= 0) continue;
-        char               text[160];
-        const trace_entry *t = &path->trace[path->sites[s].next];
-        const char        *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
-        e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
-                             rws__site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
-        return;
-    }
+    uint32_t site, visit;
+    if (e->status != RWS_OK || !is_missing(path, &site, &visit)) return;
+    char        text[160];
+    const char *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
+    e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
+                         rws__site_text(e, site, visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
 }
 
 static void run_all(rws_engine *e)
@@ -425,15 +503,18 @@ static void run_all(rws_engine *e)
             rws__host_resume(path);
             e->running = NULL;
             if (e->status != RWS_OK) return;
-            if (rws__fiber_done(path->fiber)) {
+            if (rws__fiber_done(path->fiber) && path->loop) {
+                *RWS_PUSH(e, e->arrived, e->n_arrived, e->arrived_capacity) = index;
+            } else if (rws__fiber_done(path->fiber)) {
                 check_trace(path);
                 *RWS_PUSH(e, e->ends, e->n_ends, e->end_capacity) = (path_end){path->level, index};
-            } else {
+            } else if (!path->stands) {
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
             }
         }
         rws__host_leave(e);
         e->ready_at = e->n_ready = 0;
+        if (e->n_waiting == 0 && rws__loops_continue(e)) continue;
         if (e->n_waiting == 0) return;
         for (uint32_t i = 0; i < e->n_waiting; i++) {
             const rws_path *path = e->paths[e->waiting[i]];
@@ -470,8 +551,8 @@ static _Noreturn void refuse_number(rws_engine *e, const rws_field *f, size_t i,
 /* Data must be finite: the sum of x * 0 is zero exactly if every x is finite. */
 static void check_data(rws_engine *e)
 {
-    for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++) {
-        if (e->fields[f].label) continue;
+    for (int f = 0; f < e->n_fields; f++) {
+        if (e->fields[f].label || !field_is_given(e, f)) continue;
         if (e->fields[f].most) rws__series_check_data(e, f);
         const size_t dim = (size_t)e->fields[f].dim, n = (size_t)e->pass.n_data * dim;
         const float *x = e->pass.fields[f];
@@ -495,6 +576,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
+    e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_segments_kept = e->n_kept = e->n_joins = 0;
     rws__demand_begin(e);
     rws__dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};
@@ -527,7 +609,7 @@ static void forward(rws_engine *e, const rws_pass *pass)
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;
     e->stats.nodes += e->n_nodes;
-    e->stats.paths += e->n_paths;
+    e->stats.paths += e->n_started;
     for (uint32_t i = 0; i < e->n_paths; i++) e->stats.operations += e->paths[i]->operations;
 }
 

@@ -23,6 +23,14 @@ static void check_results(rws_engine *e)
     }
 }
 
+/* Asks for what was reported, and for what was chosen if that is wanted. */
+static void request_segment(rws_engine *e, const segment *s)
+{
+    for (uint32_t k = 0; k < s->n_reports; k++)
+        if (s->reports[k].node) rws__request_rows(e, s->reports[k].node, s->level);
+    for (uint32_t k = 0; k < s->n_trace && e->pass.choices; k++) rws__request_rows(e, s->trace[k].var, s->level);
+}
+
 /* Computes the values that the table needs and that no path has waited for. */
 static void execute_rest(rws_engine *e)
 {
@@ -32,16 +40,16 @@ static void execute_rest(rws_engine *e)
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
         const rws_path *path = e->paths[e->ends[i].path];
+        const segment   own = rws__segment_of(path);
         for (int s = 0; s < RWS_OUTPUTS; s++) {
             const uint32_t id = output_of(e, last, s);
             if (id != NONE) rws__request_rows(e, id, last);
         }
-        for (uint32_t k = 0; k < path->n_reports; k++)
-            if (path->reports[k].node) rws__request_rows(e, path->reports[k].node, last);
-        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++) rws__request_rows(e, path->trace[k].var, last);
+        request_segment(e, &own);
         for (int f = 0; f < e->n_fields && e->pass.choices; f++)
             if (path->field[f]) rws__request_rows(e, path->field[f], last);
     }
+    for (uint32_t i = 0; i < e->n_segments; i++) request_segment(e, e->segments[i]);
     rws__engine_execute(e);
 }
 
@@ -59,13 +67,26 @@ static void add_values(const float *restrict value, const uint32_t *restrict map
         for (uint32_t i = 0; i < n; i++) total[i] += (double)value[i];
 }
 
-/* total of a level = total of its parent + its own terms. Parents have smaller numbers. */
+/* total of a row of a merged level = that of the row that it was. */
+static void add_parts(rws_engine *e, level *l, int k)
+{
+    for (uint32_t p = 0; p < l->merge->n; p++) {
+        const segment *s = &l->merge->parts[p];
+        const double  *from = e->levels[s->level].total[k];
+        if (!from) continue;
+        if (!l->total[k]) l->total[k] = RWS_NEW0(&e->arena, double, l->n_rows);
+        for (uint32_t i = 0; i < e->levels[s->level].n_rows; i++) l->total[k][s->to[i]] = from[i];
+    }
+}
+
+/* total of a level = total of its parent, or of its parts, + its own terms. These have smaller numbers. */
 static void add_up(rws_engine *e)
 {
     for (uint32_t at = 0; at < e->n_levels; at++) {
         level *l = &e->levels[at];
         if (l->place) continue; /* it is beside a level and has no terms */
-        for (int k = 0; k < RWS_TERMS && l->parent != NONE; k++) {
+        for (int k = 0; k < RWS_TERMS && l->merge; k++) add_parts(e, l, k);
+        for (int k = 0; k < RWS_TERMS && l->parent != NONE && !l->merge; k++) {
             const double *above = e->levels[l->parent].total[k];
             if (!above) continue;
             const uint32_t *up = l->up, n = l->n_rows;
@@ -85,7 +106,7 @@ static void add_up(rws_engine *e)
 
 uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
 {
-    if (e->pass.mode == RWS_SLEEP) return 0;
+    if (!pass_has_data(e)) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
     rws__level_particles(e, at);
     const level *l = &e->levels[at];
@@ -96,13 +117,13 @@ uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uin
  * order already (a program without branches keeps its data in order). */
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
-    const bool     sleep = e->pass.mode == RWS_SLEEP, alone = e->n_ends == 1 && !e->pass.scalar;
+    const bool     data = pass_has_data(e), alone = e->n_ends == 1 && !e->pass.scalar;
     const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n, only = e->ends[0].level;
     uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), at = 0;
     bool           in_order = true;
     s->start = start;
     e->place = NULL;
-    s->datum = alone ? rws__level_map(e, only, sleep ? ROOT : DATA) : NULL;
+    s->datum = alone ? rws__level_map(e, only, data ? DATA : ROOT) : NULL;
     if (s->datum) { /* rows of a level are in the order of their parents */
         for (uint32_t row = 0; row < n; row++) start[s->datum[row] + 1] = row + 1;
         return;
@@ -110,7 +131,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     uint32_t *datum = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
-        const uint32_t *to_base = sleep || e->pass.scalar ? NULL : rws__level_map(e, last, DATA);
+        const uint32_t *to_base = !data || e->pass.scalar ? NULL : rws__level_map(e, last, DATA);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
             datum[at] = rws__row_datum(e, last, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];
@@ -145,10 +166,10 @@ origin rws__scores_origin(rws_engine *e, int row)
     return e->origins[row];
 }
 
-const float *rws__value_at(rws_engine *e, origin o, uint32_t id)
+const float *rws__value_at(rws_engine *e, uint32_t at, uint32_t row_there, uint32_t id)
 {
-    const uint32_t *map = rws__level_map(e, e->ends[o.end].level, e->nodes[id].all);
-    const size_t    row = rws__node_row(e, &id, map ? map[o.row] : o.row);
+    const uint32_t *map = rws__level_map(e, at, e->nodes[id].all);
+    const size_t    row = rws__node_row(e, &id, map ? map[row_there] : row_there);
     return e->nodes[id].value + row * (size_t)e->nodes[id].dim;
 }
 
@@ -256,14 +277,22 @@ static bool has_terms(const rws_engine *e, rws_term kind)
     return false;
 }
 
+uint32_t rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row)
+{
+    const level *l = &e->levels[at];
+    if (l->parent == NONE) return NONE;
+    const uint32_t to = l->merge ? l->merge->parts[l->merge->part[*row]].level : l->parent;
+    *row = l->merge ? l->merge->row[*row] : l->up[*row];
+    return to;
+}
+
 /* Says at which site row i of the table drew a value that its own density calls impossible: the first one. */
 static void name_impossible_draw(rws_engine *e, int i)
 {
     const origin   o = rws__scores_origin(e, i);
     const uint32_t last = e->ends[o.end].level;
-    uint32_t       first = NONE;
-    for (uint32_t l = last; l != NONE; l = e->levels[l].parent) {
-        const uint32_t *map = rws__level_map(e, last, l), row = map ? map[o.row] : o.row;
+    uint32_t       first = NONE, row = o.row;
+    for (uint32_t l = last; l != NONE; l = rws__level_before(e, l, &row)) {
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) {
             if (!is_drawn_from(e, e->terms[t].kind)) continue;
             const reading r = rws__node_read(e, e->terms[t].node, l);

@@ -33,8 +33,7 @@ static int length_at(rws_path *path, int field, const uint32_t *map, uint32_t i)
 uint32_t rws__series_visits(const rws_path *path, int field)
 {
     const uint32_t s = path->e->field_sites[field];
-    if (s == NONE || s >= path->n_sites || path->sites[s].last == NONE) return 0;
-    return path->trace[path->sites[s].last].visit + 1;
+    return s == NONE ? 0 : rws__next_visit(path, s);
 }
 
 /* Which datum of the whole batch a row of the path's level belongs to, for messages. */
@@ -59,7 +58,35 @@ static uint32_t item_leaf(rws_path *path, int field, uint32_t t, uint32_t row)
         const float *own = data->value + i * dim, *from = t < (uint32_t)own[0] ? own : data->value + row * dim;
         memcpy(value + i * item, from + 1 + t * item, item * sizeof *value);
     }
-    return rws__node_leaf(e, at, (int)item, value);
+    const uint32_t id = rws__node_leaf(e, at, (int)item, value);
+    e->nodes[id].seen = e->nodes[path->field[rws__field_place(path, field)]].seen;
+    return id;
+}
+
+/* Stops with a message unless the datum of row i has an item t. */
+static void expect_item(rws_path *path, int field, const uint32_t *map, uint32_t i, uint32_t t)
+{
+    if (t >= (uint32_t)length_at(path, field, map, i))
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
+                       rws__side_name(path->side), t, path->e->fields[field].name, datum_at(path, field, map, i),
+                       length_at(path, field, map, i));
+}
+
+/* The item that is visited, where row i has visited more[i] items more than the row with fewest visits. */
+static rws_var item_by_row(rws_path *path, int field, const uint32_t *more)
+{
+    rws_engine    *e = path->e;
+    const node    *data = row_node(path, field);
+    const size_t   dim = (size_t)data->dim, item = (size_t)e->fields[field].item;
+    const uint32_t n = e->levels[path->level].n_rows, *map = rws__level_map(e, path->level, data->level);
+    float         *value = RWS_NEW(&e->arena, float, n *item);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t t = path->site_visit + more[i];
+        expect_item(path, field, map, i, t);
+        memcpy(value + i * item, data->value + (map ? map[i] : i) * dim + 1 + t * item, item * sizeof *value);
+    }
+    return path_var(path, rws__node_leaf(e, path->level, (int)item, value));
 }
 
 /* Item t as a value, for which every datum of the path must have one. Paths share its node. */
@@ -68,17 +95,13 @@ static rws_var item(rws_path *path, int field, uint32_t t)
     rws_engine     *e = path->e;
     const rws_field f = e->fields[field];
     const uint32_t *map = rws__level_map(e, path->level, row_node(path, field)->level);
-    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
-        if (t >= (uint32_t)length_at(path, field, map, i))
-            rws__path_fail(path, RWS_BAD_INPUT,
-                           "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
-                           path->side == RWS_SIDE_MODEL ? "model" : "guide", t, f.name, datum_at(path, field, map, i),
-                           length_at(path, field, map, i));
+    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++) expect_item(path, field, map, i, t);
     const uint32_t row = map ? map[0] : 0;
     if (e->pass.scalar) return path_var(path, item_leaf(path, field, t, row)); /* every path has data of its own */
-    if (!e->item_nodes) e->item_nodes = RWS_NEW0(&e->arena, uint32_t *, e->n_fields);
-    if (!e->item_nodes[field]) e->item_nodes[field] = RWS_NEW0(&e->arena, uint32_t, f.most);
-    uint32_t *id = &e->item_nodes[field][t];
+    const uint32_t place = rws__field_place(path, field);
+    if (!e->item_nodes) e->item_nodes = RWS_NEW0(&e->arena, uint32_t *, 2 * e->n_fields);
+    if (!e->item_nodes[place]) e->item_nodes[place] = RWS_NEW0(&e->arena, uint32_t, f.most);
+    uint32_t *id = &e->item_nodes[place][t];
     if (!*id) *id = item_leaf(path, field, t, row);
     return path_var(path, *id);
 }
@@ -101,22 +124,25 @@ bool rws__series_find(rws_path *path, int field, rws_visit *v)
                        "The model makes more than %d items of \"%s\", the most that were declared for this series.",
                        f.most, f.name);
     if (path->e->pass.mode == RWS_SLEEP) return false;
-    v->value = item(path, field, path->site_visit);
+    const uint32_t *more = rws__visits_beyond(path, path->site);
+    v->value = more ? item_by_row(path, field, more) : item(path, field, path->site_visit);
     rws__series_put(path, field, v);
     return true;
 }
 
 void rws__series_expect(rws_path *path, int field, const rws_visit *v)
 {
-    const node  *data = row_node(path, field);
-    const size_t at = 1 + path->site_visit * (size_t)path->e->fields[field].item;
-    char         text[80];
-    for (uint32_t i = 0; i < path->e->levels[data->level].n_rows; i++) {
-        const float *row = data->value + i * (size_t)data->dim;
-        for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > path->site_visit; j++) {
-            const float x = row[at + (size_t)j];
-            if (rws__visit_fits(v, x) || !rws__path_has_row(path, data->level, i)) continue;
-            rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not %s.", path->site_visit,
+    const node     *data = row_node(path, field);
+    const uint32_t *more = rws__visits_beyond(path, path->site), at = more ? path->level : data->level;
+    const uint32_t *map = rws__level_map(path->e, at, data->level);
+    char            text[80];
+    for (uint32_t i = 0; i < path->e->levels[at].n_rows; i++) {
+        const uint32_t datum = map ? map[i] : i, t = path->site_visit + (more ? more[i] : 0);
+        const float   *row = data->value + datum * (size_t)data->dim;
+        for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > t; j++) {
+            const float x = row[1 + t * (size_t)path->e->fields[field].item + (size_t)j];
+            if (rws__visit_fits(v, x) || !rws__path_has_row(path, data->level, datum)) continue;
+            rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not %s.", t,
                            path->e->fields[field].name, (double)x, rws__visit_expects(v, text));
         }
     }
@@ -128,13 +154,15 @@ void rws__series_check_end(rws_path *path, int field)
     const uint32_t visits = rws__series_visits(path, field);
     if (e->pass.mode == RWS_SLEEP || field_seen(path, field)) return; /* seen: rws__path_fields_scored */
     const uint32_t *map = rws__level_map(e, path->level, row_node(path, field)->level);
-    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
-        if (visits != (uint32_t)length_at(path, field, map, i)) {
-            e->status = rws_fail(
-                &e->error, RWS_BAD_INPUT, "The model visits site \"%s\" %u times, but datum %llu has %d items there.",
-                e->fields[field].name, visits, datum_at(path, field, map, i), length_at(path, field, map, i));
-            return;
-        }
+    const uint32_t *more = visits ? rws__visits_beyond(path, e->field_sites[field]) : NULL;
+    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++) {
+        const uint32_t n = visits + (more ? more[i] : 0);
+        if (n == (uint32_t)length_at(path, field, map, i)) continue;
+        e->status = rws_fail(&e->error, RWS_BAD_INPUT,
+                             "The model visits site \"%s\" %u times, but datum %llu has %d items there.",
+                             e->fields[field].name, n, datum_at(path, field, map, i), length_at(path, field, map, i));
+        return;
+    }
 }
 
 void rws__series_check_data(rws_engine *e, int field)
@@ -155,22 +183,26 @@ const float *rws__series_dream(rws_engine *e, const rws_path *path, origin o, in
 {
     const rws_field f = e->fields[field];
     float          *row = RWS_NEW0(&e->arena, float, f.dim);
-    for (uint32_t i = 0; i < path->n_trace; i++) {
-        const trace_entry *t = &path->trace[i];
-        if (e->sites[t->site].field != field) continue;
-        rws__request_rows(e, t->var, e->ends[o.end].level);
-        rws__engine_execute(e);
-        memcpy(row + 1 + t->visit * (size_t)f.item, rws__value_at(e, o, t->var), (size_t)f.item * sizeof(float));
-        row[0] = (float)(t->visit + 1);
-    }
+    uint32_t        n, made = 0;
+    const past     *all = rws__past_of(e, path, o.row, &n);
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t i = 0; i < all[s].in->n_trace; i++) {
+            const trace_entry *t = &all[s].in->trace[i];
+            if (e->sites[t->site].field != field) continue;
+            rws__request_rows(e, t->var, all[s].in->level);
+            rws__engine_execute(e);
+            memcpy(row + 1 + made++ * (size_t)f.item, rws__value_at(e, all[s].in->level, all[s].row, t->var),
+                   (size_t)f.item * sizeof(float));
+        }
+    row[0] = (float)made;
     return row;
 }
 
-/* ---- for guides */
+/* ---- for programs that read them */
 
 static int series_of(rws_path *path, const char *name, const char *function)
 {
-    const int field = rws__guide_field(path, name, function);
+    const int field = rws__field_to_read(path, name, function);
     if (!path->e->fields[field].most)
         rws__path_fail(path, RWS_BAD_INPUT, "%s reads \"%s\", which is not a series; rws_observed reads it.", function,
                        name);
@@ -188,26 +220,42 @@ static void list_items(rws_path *path, visited *v, uint32_t n)
         if (path->trace[i].site == site) e->items[v->next + path->trace[i].visit] = path->trace[i].var;
 }
 
+/* The length of a dream, which may differ from row to row where paths have come together. */
+static rws_var dream_length(rws_path *path, int field)
+{
+    rws_engine     *e = path->e;
+    const uint32_t  n = e->levels[path->level].n_rows, visits = rws__series_visits(path, field);
+    const uint32_t *more = visits ? rws__visits_beyond(path, e->field_sites[field]) : NULL;
+    if (!more) return rws_constant(path, (float)visits);
+    float *length = RWS_NEW(&e->arena, float, n);
+    for (uint32_t i = 0; i < n; i++) length[i] = (float)(visits + more[i]);
+    return path_var(path, rws__node_leaf(e, path->level, 1, length));
+}
+
 rws_var rws_length(rws_path *path, const char *name)
 {
     rws_var v;
     if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_length");
-    if (path->e->pass.mode == RWS_SLEEP)
-        return rws__returns(path, rws_constant(path, (float)rws__series_visits(path, field)));
-    const rws_var row = path_var(path, path->field[field]);
+    if (!field_is_given(path->e, field)) return rws__returns(path, dream_length(path, field));
+    const rws_var row = path_var(path, path->field[rws__field_place(path, field)]);
     return rws__returns(path, rws__record(path, &rws_op_slice, (rws_op_args){.k = 0}, &row, 1, 1));
 }
 
 rws_var rws_item(rws_path *path, const char *name, int t)
 {
-    rws_var v;
+    rws_engine *e = path->e;
+    rws_var     v;
     if (rws__replayed(path, &v)) return v;
     const int field = series_of(path, name, "rws_item");
     if (t < 0) rws__path_mistake(path, "rws_item was asked for item %d of \"%s\".", t, name);
-    if (path->e->pass.mode != RWS_SLEEP) return rws__returns(path, item(path, field, (uint32_t)t));
+    if (field_is_given(path->e, field)) return rws__returns(path, item(path, field, (uint32_t)t));
     const uint32_t visits = rws__series_visits(path, field);
-    if ((uint32_t)t >= visits)
+    const uint32_t made = path->history && e->field_sites[field] != NONE
+                              ? rws__history_item(path, e->field_sites[field], (uint32_t)t)
+                              : 0;
+    if (made) return rws__returns(path, path_var(path, made));
+    if ((uint32_t)t >= visits || path->history)
         rws__path_fail(path, RWS_BAD_INPUT,
                        "The guide comes to item %d of \"%s\", but the dream has only %u (the first is 0).", t, name,
                        visits);

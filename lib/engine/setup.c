@@ -151,6 +151,30 @@ void rws_setup_field(rws_setup *s, const char *name, int dim)
     declare_field(s, name, dim, false);
 }
 
+bool rws__setup_has_inputs(const rws_setup *s)
+{
+    for (int i = 0; i < s->n_fields; i++)
+        if (s->fields[i].input) return true;
+    return false;
+}
+
+void rws_setup_is_input(rws_setup *s, const char *name)
+{
+    int f = 0;
+    while (name && f < s->n_fields && strcmp(s->fields[f].name, name) != 0) f++;
+    if (!name || f == s->n_fields)
+        declare_failed(s, "There is no field \"%s\" to be an input; it is declared first.", name ? name : "NULL");
+    else if (s->fields[f].label) declare_failed(s, "\"%s\" is a label; a field can be an input.", name);
+    else s->fields[f].input = true;
+}
+
+void rws_setup_input(rws_setup *s, const char *name, int dim)
+{
+    const int n = s->n_fields;
+    declare_field(s, name, dim, false);
+    if (s->n_fields > n) s->fields[n].input = true;
+}
+
 void rws_setup_label(rws_setup *s, const char *name, int dim)
 {
     declare_field(s, name, dim, true);

@@ -59,6 +59,9 @@ void rws__setup_release(rws_setup *s);
 rws_param *rws__setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
                                    int n_in);
 
+/* Whether the model has inputs. */
+bool rws__setup_has_inputs(const rws_setup *s);
+
 /* The value of a setting by name, or NULL. */
 const char *rws__setup_given(const rws_setup *s, const char *name);
 

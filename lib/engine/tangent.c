@@ -53,10 +53,26 @@ static bool is_constant(const node *n)
 /* The first input of a node whose derivative is not known but needed; 0: there is none. */
 static uint32_t unknown_input(const rws_engine *e, uint32_t id)
 {
-    const node *n = &e->nodes[id];
-    for (int s = 0; s < n->n_in && !is_constant(n); s++)
-        if (n->in[s] && e->nodes[n->in[s]].tangent == NONE) return n->in[s];
+    const node     *n = &e->nodes[id];
+    uint32_t        n_in;
+    const uint32_t *in = node_inputs(e, n, &n_in);
+    for (uint32_t s = 0; s < n_in && !is_constant(n); s++)
+        if (in[s] && e->nodes[in[s]].tangent == NONE) return in[s];
     return 0;
+}
+
+/* The derivative of rows of other nodes: rows of their derivatives. */
+static uint32_t derive_join(rws_engine *e, const node *n)
+{
+    join      of = e->joins[n->in[0]];
+    uint32_t *source = RWS_NEW(&e->arena, uint32_t, of.n), zeros = 0, any = 0;
+    for (uint32_t s = 0; s < of.n; s++) any |= source[s] = e->nodes[of.source[s]].tangent;
+    for (uint32_t s = 0; s < of.n && any; s++) {
+        if (!source[s] && !zeros) zeros = rws__node_leaf(e, ROOT, n->dim, RWS_NEW0(&e->arena, float, n->dim));
+        if (!source[s]) source[s] = zeros;
+    }
+    of.source = source;
+    return any ? rws__node_join(e, n->level, &of) : 0;
 }
 
 /* The derivative of node id if the parameters of these groups move and those of its inputs are known; NONE where no rule
@@ -69,6 +85,7 @@ static uint32_t derive(rws_engine *e, unsigned groups, uint32_t id)
                    ? rws__node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
                    : 0;
     if (is_constant(&n)) return 0;
+    if (n.op == &rws__op_join) return derive_join(e, &n);
     rws_tangent t = {.engine = e, .op = n.op, .args = n.args, .dim = n.dim, .n_in = n.n_in, .y = {id}};
     t.weight_moves = n.args.w && param_moves(n.args.w, &n.args, groups);
     bool any = t.weight_moves;

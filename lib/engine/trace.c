@@ -32,12 +32,11 @@ void rws__path_comes_to(rws_path *path, const char *site)
 
 const char *rws__path_where(const rws_path *path, char out[static 240])
 {
-    char text[160];
-    if (path->coming) snprintf(out, 240, "the %s, at site \"%.100s\"", rws__side_name(path->side), path->coming);
-    else if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", rws__side_name(path->side));
-    else
-        snprintf(out, 240, "the %s, after site %s", rws__side_name(path->side),
-                 rws__site_text(path->e, path->site, path->site_visit, text));
+    char        text[160];
+    const char *side = path->acts ? "model, which runs as its own guide" : rws__side_name(path->side);
+    if (path->coming) snprintf(out, 240, "the %s, at site \"%.100s\"", side, path->coming);
+    else if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", side);
+    else snprintf(out, 240, "the %s, after site %s", side, rws__site_text(path->e, path->site, path->site_visit, text));
     return out;
 }
 
@@ -132,6 +131,7 @@ static bool is_pathwise(rws_path *path, const rws_visit *v)
 static void note_draw(rws_path *path, const rws_visit *v)
 {
     node *n = &path->e->nodes[v->value.id];
+    if (path->site < NO_SITE) n->site = (uint16_t)path->site;
     if (v->moves || n->depends & path->e->pass.groups) n->depends |= DRAWN | IS_DRAW;
     else n->depends &= (uint8_t)~DRAWN;
 }
@@ -144,18 +144,12 @@ static visited *visited_at(rws_path *path, uint32_t number)
     return &path->sites[number];
 }
 
-/* The number of the next visit of a site. */
-static uint32_t next_visit(const rws_path *path, const visited *v)
-{
-    return v->last == NONE ? 0 : path->trace[v->last].visit + 1;
-}
-
 bool rws__site_is_field(const rws_path *path)
 {
     return path->e->sites[path->site].field >= 0;
 }
 
-static bool draws(const rws_path *path)
+bool rws__path_draws(const rws_path *path)
 {
     return path->side == (path->e->pass.mode == RWS_SLEEP ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
 }
@@ -176,13 +170,38 @@ static void find_field(rws_path *path, int field, const char *name, int dim)
     path->fields_seen[field / 64] |= (uint64_t)1 << field % 64;
 }
 
-/* Takes the value that the other side drew at the site that is being visited. */
-static void take(rws_path *path, visited *at, rws_visit *v)
+/* What the other side drew at the site that is being visited. NULL: it has not visited it so often. */
+static const trace_entry *next_entry(rws_path *path, trace_entry *joined)
 {
+    visited *at = visited_at(path, path->site);
+    if (path->history) {
+        if (!rws__history_next(path, joined)) return NULL;
+        path->sites[path->site].next = joined->visit + 1;
+        return joined;
+    }
+    path->site_visit = rws__next_visit(path, path->site);
+    if (at->next == NONE) return NULL;
     const trace_entry *t = &path->trace[at->next];
-    const bool         same = strcmp(t->family, v->family) == 0;
-    char               text[160];
+    at->next = t->next;
     path->site_visit = t->visit;
+    path->n_scored++;
+    return t;
+}
+
+/* Takes the value that the other side drew at the site that is being visited. */
+static void take(rws_path *path, rws_visit *v)
+{
+    trace_entry        joined;
+    const trace_entry *t = next_entry(path, &joined);
+    char               text[160];
+    if (!t)
+        rws__path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws__side_name(path->side),
+                       rws__site_text(path->e, path->site, path->site_visit, text),
+                       rws__side_name(other_side(path->side)),
+                       path->side == RWS_SIDE_MODEL
+                           ? "; only sites with the name of a field of the data may be visited by the model alone"
+                           : "");
+    const bool same = strcmp(t->family, v->family) == 0;
     if (same && t->size != v->size)
         rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
                        rws__site_text(path->e, t->site, t->visit, text), v->size, rws__side_name(path->side), t->size,
@@ -193,8 +212,6 @@ static void take(rws_path *path, visited *at, rws_visit *v)
                                    .n_values = t->n_values,
                                    .low = path_var(path, t->low),
                                    .high = path_var(path, t->high)};
-    at->next = t->next;
-    path->n_scored++;
 }
 
 /* The place of a site in the trace. Returns true and sets the value if it has one already (drawn by the other side, or
@@ -203,7 +220,6 @@ static bool find(rws_path *path, rws_visit *visit)
 {
     rws_engine *e = path->e;
     const char *name = visit->site;
-    char        text[160];
     if (path->side == RWS_SIDE_NONE || e->pass.mode == RWS_COMPUTE)
         rws__path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.",
                        name ? name : "NULL");
@@ -215,11 +231,17 @@ static bool find(rws_path *path, rws_visit *visit)
                        "Site \"%s\" has the name of a label of the data; give the label another name "
                        "(rws_setup_label_site says which site it belongs to).",
                        name);
+    if (field >= 0 && e->fields[field].input)
+        rws__path_fail(
+            path, RWS_BAD_INPUT,
+            "The %s visits site \"%s\", which is an input: programs read it with %s, and nobody observes it. "
+            "A field that the model observes is declared with rws_setup_field.",
+            rws__side_name(path->side), name, e->fields[field].most ? "rws_item" : "rws_observed");
     if (field >= 0 && e->fields[field].most) {
         if (path->side == RWS_SIDE_GUIDE)
             rws__path_fail(path, RWS_BAD_INPUT,
                            "The guide visits site \"%s\", which is data; it reads them with rws_item.", name);
-        path->site_visit = next_visit(path, visited_at(path, path->site));
+        path->site_visit = rws__next_visit(path, path->site);
         return rws__series_find(path, field, visit);
     }
     if (field >= 0) {
@@ -227,20 +249,11 @@ static bool find(rws_path *path, rws_visit *visit)
         visit->value = path_var(path, path->field[field]);
         return visit->value.id != 0;
     }
-    visited *v = visited_at(path, path->site);
-    if (draws(path)) {
-        path->site_visit = next_visit(path, v);
+    if (rws__path_draws(path)) {
+        path->site_visit = rws__next_visit(path, path->site);
         return false;
     }
-    if (v->next == NONE) {
-        path->site_visit = next_visit(path, v);
-        rws__path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws__side_name(path->side),
-                       rws__site_text(e, path->site, path->site_visit, text), rws__side_name(other_side(path->side)),
-                       path->side == RWS_SIDE_MODEL
-                           ? "; only sites with the name of a field of the data may be visited by the model alone"
-                           : "");
-    }
-    take(path, v, visit);
+    take(path, visit);
     return true;
 }
 
@@ -252,7 +265,7 @@ bool rws__visit_fits(const rws_visit *v, float x)
 
 const char *rws__visit_expects(const rws_visit *v, char out[static 80])
 {
-    if (v->values.support == RWS_SUPPORT_BITS) return "0 or 1, or a grey value between";
+    if (v->values.support == RWS_SUPPORT_BITS) return "0, 1 or a grey value between";
     snprintf(out, 80, "a choice of 0 to %d", v->values.n_values - 1);
     return out;
 }
@@ -288,8 +301,9 @@ static void expect_fit(rws_path *path, const rws_visit *v)
     if (v->values.support == RWS_SUPPORT_BITS && !e->pass.scalar && are_bits(e, field, data->value, n)) return;
     for (size_t i = 0; i < n; i++)
         if (!rws__visit_fits(v, data->value[i]) && rws__path_has_row(path, data->level, i / dim))
-            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is %s.", (double)data->value[i],
-                           v->site, rws__visit_expects(v, text));
+            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which %s %s.", (double)data->value[i],
+                           v->site, v->values.support == RWS_SUPPORT_BITS ? "takes" : "is",
+                           rws__visit_expects(v, text));
 }
 
 void rws__trace_add(rws_path *path, const rws_visit *visit)
@@ -351,6 +365,7 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
     const bool sleep = path->e->pass.mode == RWS_SLEEP;
     rws_term   kind = v->pathwise && !v->by_jump ? RWS_TERM_R : RWS_TERM_Q;
     if (v->what == RWS_VISIT_GUIDE && path->e->pass.pathwise) note_draw(path, v);
+    if (v->what != RWS_VISIT_FOUND) path->e->nodes[v->value.id].seen = false;
     if (v->what != RWS_VISIT_FOUND) put(path, v);
     if (v->what == RWS_VISIT_GIVEN && !rws__site_is_field(path)) path->trace[path->n_trace - 1].given = true;
     if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;
@@ -362,10 +377,11 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
 void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior)
 {
     rws_var v;
-    if (rws__replayed(path, &v)) return;
+    if (path->acts || rws__replayed(path, &v)) return;
     if (path->side != RWS_SIDE_MODEL) rws__path_mistake(path, "rws_factor was called outside of the model.");
     if (rws__dim_for(path, log_weight, "rws_factor") != 1)
         rws__path_mistake(path, "rws_factor takes one log-weight, not %d.", rws_dim(path, log_weight));
+    rws__path_expect_unseen(path, log_weight);
     path->site = site_number(path, name);
     path->site_visit = 0;
     if (path->e->pass.mode == RWS_WAKE) rws__site_term(path, RWS_TERM_P, log_weight);
@@ -398,7 +414,7 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
 {
     rws_engine *e = path->e;
     rws_var     value;
-    if (rws__replayed(path, &value)) return;
+    if (path->acts || rws__replayed(path, &value)) return;
     if (!site || !made || !kernel) rws__path_mistake(path, "rws_simulate was given NULL.");
     const int field = field_number(e, site);
     if (field < 0)
@@ -426,6 +442,7 @@ void rws__path_output(rws_path *path, int slot, rws_var v)
 void rws__path_side(rws_path *path, rws_side side)
 {
     path->side = side;
+    if (side != RWS_SIDE_NONE && !rws__path_draws(path) && path->before && !path->history) rws__history_make(path);
 }
 
 uint64_t rws_iteration(const rws_path *path)

@@ -14,19 +14,19 @@ typedef int16_t half16 __attribute__((may_alias)); /* half of a random word */
 
 typedef struct word_source {
     rws_engine *e;
-    uint32_t    level, ordinal;
+    uint32_t    level;
+    ordinals    at_draw;
     uint32_t    first, end; /* rows whose bits are at hand */
     uint32_t    each, lane; /* blocks of a row of neighbours, and the first half of its first block; or each is 0 */
     uint64_t    pack[256];  /* see outcomes.h */
     uint32_t    start[WORDS_CHUNK];
     int16_t     half[WORDS_CHUNK + 16];
     uint16_t    at[WORDS_CHUNK];
-    uint32_t    k[WORDS_CHUNK], datum[WORDS_CHUNK], block[4 * WORDS_CHUNK];
+    uint32_t    k[WORDS_CHUNK], datum[WORDS_CHUNK], ordinal[WORDS_CHUNK], block[4 * WORDS_CHUNK];
 } word_source;
 
-/* A source for the particles of a level, at their draw number `ordinal`. An engine has one: it is good until the next
- * is made. */
-word_source *rws__words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
+/* A source for the particles of a level at one draw. An engine has one: it is good until the next is made. */
+word_source *rws__words_new(rws_engine *e, uint32_t level, ordinals at_draw);
 
 /* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */
 const half16 *rws__words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);

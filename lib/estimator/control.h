@@ -28,7 +28,7 @@ typedef struct rws_control {
     rws_layer *net;             /* NULL: there is none */
 } rws_control;
 
-/* What rws_method.own is: the control variate is the sum of these. */
+/* The type of rws_method.own: the control variate is the sum of these. */
 typedef struct {
     int         n;
     rws_control list[RWS_CONTROLS];

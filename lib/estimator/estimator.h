@@ -32,6 +32,7 @@ typedef struct {
     double                      rate[RWS_GROUPS];          /* factor of each parameter group's learning rate */
     double                      memory[RWS_METHOD_MEMORY]; /* running numbers; part of the checkpoint */
     double                      progress; /* share of the iterations done when this one begins, in [0, 1) */
+    bool                        siblings; /* choices are compared with those of particles in the same row: siblings.h */
     bool                        anneals;  /* its numbers depend on the progress */
 } rws_method;
 
@@ -89,7 +90,7 @@ extern const rws_estimator *const rws_estimators[];
 
 const rws_estimator *rws__estimator_find(const char *name);
 
-/* What an estimator's own network sees of a datum: every field but labels. rws__data_size is how many numbers that is;
+/* The inputs of an estimator's own network for a datum: every field but labels. rws__data_size is how many numbers that is;
  * rws__data_fields writes the values to `parts`, which has room for RWS_FIELDS, and returns how many there are. */
 int rws__data_size(const rws_setup *s);
 int rws__data_fields(rws_path *path, const rws_method *m, rws_var *parts);

@@ -19,7 +19,7 @@ void rws__relaxed_program(rws_path *path, void *method)
     const rws_method   *m = method;
     const rws_proposal *proposal = rws__path_proposal(path);
     rws__path_side(path, RWS_SIDE_GUIDE);
-    m->model->guide(path, m->state);
+    rws__guide(path);
     rws__path_side(path, RWS_SIDE_MODEL);
     const rws_var log_s = relaxed_choice(path, m->setup);
     rws__path_fields_scored(path);

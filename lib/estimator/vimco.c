@@ -7,6 +7,7 @@
  * log-weight instead of L and the mean instead of the sum over k, as the code of the AIR experiments did.
  */
 #include "estimator/iwae.h"
+#include "estimator/siblings.h"
 
 #include "base/error.h"
 
@@ -20,6 +21,12 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     if (!set) return rws_no_memory(err, "the settings of vimco");
     set->no_log_K = rws_setup_number(s, "vimco_no_logK") != 0;
     set->air_reference = rws_setup_number(s, "vimco_air_ref") != 0;
+    RWS_TRY(rws__siblings_read(m, s, err));
+    if (m->siblings && (set->no_log_K || set->air_reference))
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "Setting baseline=siblings does not go with vimco_no_logK or vimco_air_ref, which are what other "
+            "code did.");
     return RWS_OK;
 }
 
@@ -35,6 +42,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     for (int i = 0; i < s->n && set->air_reference; i++)
         if (gain[i] < INFINITY) signal[i] = s->l[i] == -INFINITY ? 0 : (s->l[i] - s->L[s->datum[i]] + signal[i]) / s->K;
     rws__iwae_rows(s, share, signal);
+    rws__siblings_weigh(m, s, share, true);
 }
 
 const rws_estimator rws_estimator_vimco = {
@@ -43,6 +51,7 @@ const rws_estimator rws_estimator_vimco = {
     .settings =
         (const rws_setting[]){{"vimco_no_logK", "0", 0, 1, "1: baseline without its 1/K, as the authors' code", true},
                               {"vimco_air_ref", "0", 0, 1, "1: the variant of the AIR experiments' code", true},
+                              RWS_SIBLINGS_SETTING,
                               {0}},
     .min_particles = 2,
     .n_phases = 1,

@@ -12,7 +12,7 @@ typedef int64_t l8 __attribute__((vector_size(64), aligned(8), may_alias));
 #define GET8(p) (*(const d8 *)(p))
 #define LANES(x, ...) __builtin_shufflevector((x), (x), __VA_ARGS__)
 
-/* Of the eight rows from `first` on, those before `end`. */
+/* A mask: those of the eight rows from `first` on that are before `end`. */
 static inline l8 rows_before(uint32_t first, uint32_t end)
 {
     static const int64_t edge[16] = {-1, -1, -1, -1, -1, -1, -1, -1};

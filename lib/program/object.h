@@ -4,7 +4,7 @@
  *     the user's list of objects that they have named <-> [object]
  *
  * The list is $XDG_STATE_HOME/rws/objects or ~/.local/state/rws/objects, a line "SHA-256, two spaces, absolute path"
- * for each object, as sha256sum writes them. It is read only if it is the user's and nobody else may write it.
+ * for each object, as sha256sum writes them. It is read only if it is the user's and no other user may write it.
  */
 #ifndef RWS_PROGRAM_OBJECT_H
 #define RWS_PROGRAM_OBJECT_H

@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 rws_pass rws__program_pass(const rws_program *p, rws_mode mode, int n_data, int n_particles, const float *const *fields,
                            rws_key key)
 {
@@ -25,6 +27,25 @@ rws_pass rws__program_question(const rws_program *p, const float *const *fields,
     pass.first_particle = (uint32_t)first;
     pass.reports = true;
     return pass;
+}
+
+const float *const *rws__program_draw_inputs(const rws_program *p, const float *const *data, int n_data, rws_key key,
+                                             uint32_t first, int n, rws_arena *memory)
+{
+    const rws_setup *s = &p->setup;
+    const float    **fields = RWS_TRY_NEW(memory, const float *, s->n_fields + 1);
+    for (int f = 0; f < s->n_fields && fields; f++) {
+        const size_t dim = (size_t)s->fields[f].dim;
+        float       *to = s->fields[f].input ? RWS_TRY_NEW(memory, float, (size_t)n *dim) : NULL;
+        fields[f] = to;
+        if (s->fields[f].input && !to) return NULL;
+        for (int i = 0; i < n && to; i++) {
+            rws_random     random = rws__random_new(key, first + (uint32_t)i);
+            const uint32_t datum = rws_random_below(&random, (uint32_t)n_data);
+            memcpy(to + (size_t)i * dim, data[f] + datum * dim, dim * sizeof(float));
+        }
+    }
+    return fields;
 }
 
 int rws__program_at_once(const rws_program *p, int most)

@@ -14,17 +14,16 @@
 
 /* ---- what a model must have */
 
-/* What the model lacks; NULL: nothing. */
+/* The member that the model lacks; NULL: it has all. */
 static const char *lack_of(const rws_model *m)
 {
     if (!m->name) return "a name";
     if (!m->setup) return "the function setup";
     if (!m->data) return "the function data";
-    if (!m->guide) return "a guide";
     return m->model ? NULL : "the program model";
 }
 
-/* What is wrong with a setting by itself; NULL: nothing. */
+/* The mistake in a setting, regardless of the others; NULL: there is none. */
 static const char *fault_of(const rws_setting *s, char out[static 128])
 {
     if (!s->value) return "has no default (NULL)";
@@ -111,7 +110,7 @@ static rws_quoted shown(const char *fingerprint)
 }
 
 /* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path
- * in the store than in config.json until both are written; this matters only where nobody names the object. */
+ * in the store than in config.json until both are written; this matters only if the user does not name the object. */
 static rws_status check_agreement(const char *named, const rws_recorded *r, rws_error *err)
 {
     const rws_quoted run = rws__quote_short(r->folder), model = rws__quote_short(r->model);
@@ -138,7 +137,7 @@ static rws_status check_agreement(const char *named, const rws_recorded *r, rws_
                     rws__quote_short(named).text, rws__quote_short(named).text);
 }
 
-/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger
+/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which another person
  * may have chosen, must not end the word that a user pastes into a shell. */
 static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_error *err)
 {

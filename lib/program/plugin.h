@@ -21,12 +21,12 @@ static inline bool rws__model_is_path(const char *name_or_path)
 /* Every built-in model, NULL-terminated: models/table.c, which is linked with the library, lists them. */
 extern const rws_model *const rws_models[];
 
-/* Whether the model has everything that a model must have (a name, setup, data, guide and model), and its tables of
+/* Whether the model has everything that a model must have (a name, setup, data and model), and its tables of
  * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a message that names the model and the entry. `path`
  * is that of its shared object; NULL: it has none. */
 rws_status rws__model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
-/* What the files of a run's folder say about its model. The texts are the folder's; NULL: the file does not say. */
+/* The entries about the model in the files of a run's folder. The texts are the folder's; NULL: there is no such entry. */
 typedef struct rws_recorded {
     const char *folder;
     const char *model, *fingerprint; /* in config.json; the path of a shared object or the name of a model */

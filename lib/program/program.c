@@ -140,6 +140,25 @@ rws_status rws__program_choose(rws_program *p, const rws_config *config, const r
 
 /* ---- setting up */
 
+/* A guide that is made of the model's program takes the place of one that is missing. */
+static rws_status make_guide(rws_program *p, rws_error *err)
+{
+    const rws_estimator *e = p->method.estimator;
+    rws_guide_sizes      sizes;
+    bool                 automatic;
+    RWS_TRY(rws__program_guide_sizes(p, &sizes, &automatic, err));
+    if (!automatic) return RWS_OK;
+    for (int i = 0; i < e->n_phases; i++)
+        if (e->phases[i].drawing >= RWS_GUMBEL)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "Method %s needs a guide that is written by hand; model %s has an automatic one. Methods "
+                            "such as ww, ws and vimco do without.",
+                            e->name, p->model->name);
+    rws_status status;
+    p->guide = rws__guide_new(&p->setup, p->model, p->state, &p->config.limits, &sizes, &status, err);
+    return status;
+}
+
 /* Runs the model's setup, then the estimator's. */
 static rws_status run_setups(rws_program *p, rws_error *err)
 {
@@ -150,6 +169,7 @@ static rws_status run_setups(rws_program *p, rws_error *err)
     const rws_status status = RWS_CALL_MODEL(p->model, setup, err, &p->setup, &random, &p->state);
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     RWS_TRY(status);
+    RWS_TRY(make_guide(p, err));
     RWS_TRY(rws__program_make_gradients(p, err));
     RWS_TRY(rws__method_init(&p->method, p->method.estimator, p->model, p->state, &p->setup, err));
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
@@ -178,6 +198,7 @@ rws_engine *rws__program_engine_new(const rws_program *p)
     rws_engine *e = rws__engine_new(&p->setup.params, p->setup.fields, p->setup.n_fields, &p->config.limits);
     if (e) rws__engine_set_gradients(e, p->setup.gradients, p->setup.n_gradients);
     if (e) rws__engine_host(e, p->model->host);
+    if (e) rws__engine_automatic(e, rws__guide_automatic(p->guide));
     return e;
 }
 

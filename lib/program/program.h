@@ -9,6 +9,7 @@
 #define RWS_PROGRAM_PROGRAM_H
 
 #include "estimator/estimator.h"
+#include "guide/guide.h"
 #include "program/plugin.h"
 
 typedef struct {
@@ -17,6 +18,7 @@ typedef struct {
     void            *library; /* the shared object of a user's model; NULL: none */
     rws_setup        setup;
     void            *state; /* what the model's setup made */
+    rws_guide       *guide; /* the automatic one; NULL: the model has a guide of its own */
     rws_method       method;
     uint64_t         iteration; /* iterations that the parameters have been trained */
     int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
@@ -35,7 +37,7 @@ rws_status rws__program_set_up(rws_program *p, const char *const *more, int n, r
 
 void rws__program_release(rws_program *p); /* a zeroed program may be released too */
 
-/* To be called after numbers of parameters were written, before any engine runs. */
+/* The caller has written numbers of parameters: to be called before any engine runs. */
 void rws__program_changed(rws_program *p);
 
 /* An engine for the programs, with the limits of the configuration. NULL: no memory. */
@@ -52,6 +54,11 @@ rws_pass rws__program_pass(const rws_program *p, rws_mode mode, int n_data, int 
 
 /* Particles first … end - 1 of one datum, with their reports: for questions. */
 rws_pass rws__program_question(const rws_program *p, const float *const *fields, uint64_t seed, int first, int end);
+
+/* Inputs of dreams first … first + n - 1: those of one of the n_data data each, drawn by the number of the dream; NULL for
+ * other fields. NULL without memory. */
+const float *const *rws__program_draw_inputs(const rws_program *p, const float *const *data, int n_data, rws_key key,
+                                             uint32_t first, int n, rws_arena *memory);
 
 /* Particles of a pass: as many as the model says (rws_defaults.at_once), or `most`. */
 int rws__program_at_once(const rws_program *p, int most);
@@ -71,6 +78,9 @@ rws_status rws__program_make_settings(rws_program *p, const rws_estimator *estim
 /* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one
  * says neither score nor reparameterised. */
 rws_status rws__program_make_gradients(rws_program *p, rws_error *err);
+
+/* What the settings say about an automatic guide. *automatic: whether there is one. RWS_BAD_INPUT if they contradict the model. */
+rws_status rws__program_guide_sizes(rws_program *p, rws_guide_sizes *sizes, bool *automatic, rws_error *err);
 
 /* The file that the setting `given` names; NULL: none. */
 const char *rws__program_given_file(rws_program *p);

@@ -57,12 +57,20 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
     return RWS_OK;
 }
 
-enum { GIVEN, SITE };
+enum { GIVEN, SITE, GUIDE, GUIDE_WIDTH, GUIDE_MEMORY, GUIDE_COMPONENTS };
 
 const rws_setting rws_open_settings[] = {
     [GIVEN] = {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
     [SITE] = {RWS_SITE_PREFIX "NAME", "", 0, 0,
               "score or reparameterised: how the gradient of the values at site NAME comes"},
+    [GUIDE] =
+        {"guide", "", 0, 0,
+         "hand, the model's own; automatic, which a model without one has; or rest: automatic for the sites that the "
+         "model's own leaves out"},
+    [GUIDE_WIDTH] = {"guide.width", "32", 1, 4096, "units of the layers of an automatic guide", true},
+    [GUIDE_MEMORY] = {"guide.memory", "16", 0, 4096, "units of its state over the choices made so far", true},
+    [GUIDE_COMPONENTS] = {"guide.components", "3", 1, 100,
+                          "of the mixtures that it draws continuous values from; 1 with pathwise gradients", true},
     {0},
 };
 
@@ -71,21 +79,70 @@ static bool is_open(const rws_given *g, int which)
     return g->setting->help == rws_open_settings[which].help;
 }
 
+/* The entry of rws_open_settings that the first `length` bytes of the text name; -1: none. */
+static int open_setting(const char *text, size_t length)
+{
+    const size_t prefix = strlen(RWS_SITE_PREFIX);
+    if (length > prefix && strncmp(text, RWS_SITE_PREFIX, prefix) == 0) return SITE;
+    for (int i = 0; rws_open_settings[i].name; i++)
+        if (i != SITE && strlen(rws_open_settings[i].name) == length &&
+            strncmp(text, rws_open_settings[i].name, length) == 0)
+            return i;
+    return -1;
+}
+
 /* Adds a setting of rws_open_settings if the first `length` bytes of the text name one. NULL if they do not, or without
  * memory. */
 static rws_given *add_open(rws_setup *s, const char *text, size_t length)
 {
-    const size_t prefix = strlen(RWS_SITE_PREFIX);
-    const bool   given =
-        length == strlen(rws_open_settings[GIVEN].name) && strncmp(text, rws_open_settings[GIVEN].name, length) == 0;
-    if (!given && (length <= prefix || strncmp(text, RWS_SITE_PREFIX, prefix) != 0)) return NULL;
+    const int which = open_setting(text, length);
+    if (which < 0) return NULL;
     rws_setting *own = rws_setup_alloc(s, sizeof *own);
     char        *name = rws_setup_alloc(s, length + 1);
     if (!own || !name) return NULL;
-    *own = rws_open_settings[given ? GIVEN : SITE];
+    *own = rws_open_settings[which];
     own->name = memcpy(name, text, length);
     s->given[s->n_given] = (rws_given){own, ""};
     return &s->given[s->n_given++];
+}
+
+/* ---- the automatic guide */
+
+static const char *open_value(const rws_setup *s, int which)
+{
+    const char *value = rws__setup_given(s, rws_open_settings[which].name);
+    return value ? value : rws_open_settings[which].value;
+}
+
+static int open_number(const rws_setup *s, int which)
+{
+    return (int)g_ascii_strtod(open_value(s, which), NULL);
+}
+
+static bool is_pathwise(const rws_estimator *e)
+{
+    bool pathwise = false;
+    for (int i = 0; i < e->n_phases; i++) pathwise |= e->phases[i].pathwise;
+    return pathwise;
+}
+
+rws_status rws__program_guide_sizes(rws_program *p, rws_guide_sizes *sizes, bool *automatic, rws_error *err)
+{
+    const rws_setup *s = &p->setup;
+    const char      *how = open_value(s, GUIDE);
+    const bool       hand = strcmp(how, "hand") == 0, rest = strcmp(how, "rest") == 0;
+    const bool one = is_pathwise(p->method.estimator) && !rws__setup_given(s, rws_open_settings[GUIDE_COMPONENTS].name);
+    if (*how && !hand && !rest && strcmp(how, "automatic") != 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Setting guide is hand, automatic or rest, not \"%s\".", how);
+    if ((hand || rest) && !p->model->guide)
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s has no guide of its own, so that setting guide cannot be %s.",
+                        p->model->name, how);
+    *automatic = !p->model->guide || (*how && !hand);
+    *sizes = (rws_guide_sizes){.width = open_number(s, GUIDE_WIDTH),
+                               .memory = open_number(s, GUIDE_MEMORY),
+                               .components = one ? 1 : open_number(s, GUIDE_COMPONENTS),
+                               .rest = rest};
+    return RWS_OK;
 }
 
 const char *rws__program_given_file(rws_program *p)

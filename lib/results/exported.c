@@ -196,7 +196,7 @@ static rws_status read_number(const reader *r, int column, number *out)
                        rws__quote_short(r->names[column]).text);
 }
 
-/* Room for one more evaluation. */
+/* Makes space for one more evaluation. */
 static bool make_room(reader *r)
 {
     if (r->n < r->capacity) return true;

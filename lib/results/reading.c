@@ -5,19 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rws__list_grow(void *list, int n, int *capacity, size_t size)
-{
-    void *at;
-    if (n < *capacity) return true;
-    const int more = 2 * *capacity + 16;
-    memcpy(&at, list, sizeof at); /* the pointer is one to any type */
-    void *longer = realloc(at, (size_t)more * size);
-    if (!longer) return false;
-    memcpy(list, &longer, sizeof longer);
-    *capacity = more;
-    return true;
-}
-
 /* ---- runs */
 
 void rws__head_release(rws_head *h)

@@ -9,6 +9,7 @@
 #ifndef RWS_RESULTS_READING_H
 #define RWS_RESULTS_READING_H
 
+#include "base/list.h"
 #include "store/store.h"
 #include "rws_results.h"
 
@@ -44,9 +45,6 @@ typedef struct {
     int       n, capacity;
     int       capacity_now; /* for numbers of the last snapshot */
 } rws_shots;
-
-/* Makes room for one more item in a list that grows, whose pointer is at `list`. False without memory. */
-bool rws__list_grow(void *list, int n, int *capacity, size_t size);
 
 /* The runs of the store, or the one that is named. */
 int  rws__heads_read(sqlite3 *db, const char *only, rws_heads *out);

@@ -51,13 +51,7 @@ char *rws__results_text(rws_results *r, const char *text)
 
 rws_result *rws__results_add(rws_results *r)
 {
-    if (r->n == r->memory->capacity) {
-        const int   capacity = 2 * r->memory->capacity + 64;
-        rws_result *more = realloc(r->runs, (size_t)capacity * sizeof *more);
-        if (!more) return NULL;
-        r->runs = more;
-        r->memory->capacity = capacity;
-    }
+    if (!rws__list_grow(&r->runs, r->n, &r->memory->capacity, sizeof *r->runs)) return NULL;
     r->runs[r->n] = (rws_result){0};
     return &r->runs[r->n++];
 }

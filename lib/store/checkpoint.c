@@ -370,7 +370,7 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
 }
 
 /* Appends to the message about a checkpoint that is refused how to continue from the one before it. The command does not
- * write through a link, nor into a folder, that a stranger may have put there. */
+ * write through a link, nor into a folder, that another user may have put there. */
 static void offer_previous(const rws_folder *f, rws_error *err)
 {
     if (!rws__file_exists(f->previous_path)) return;
@@ -388,7 +388,7 @@ static void offer_previous(const rws_folder *f, rws_error *err)
 }
 
 /* Says if the checkpoint was written elsewhere: the bits may then be others from here on. */
-static void remark_machine(rws_folder *f, const rws_safetensors *st)
+static void warn_of_machine(rws_folder *f, const rws_safetensors *st)
 {
     char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE], message[512];
     rws__machine_build(build);
@@ -411,7 +411,7 @@ static void remark_machine(rws_folder *f, const rws_safetensors *st)
 }
 
 /* Says if the run had other data so far: those of a split and of the splits after it. */
-static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_split from)
+static void warn_of_data(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_split from)
 {
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
     static const char *const message[] = {
@@ -425,7 +425,7 @@ static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safeten
     }
 }
 
-static void remark_measures(rws_folder *f)
+static void warn_of_measures(rws_folder *f)
 {
     char message[RWS_MAX_QUOTED + 128];
     snprintf(message, sizeof message, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
@@ -435,7 +435,7 @@ static void remark_measures(rws_folder *f)
 
 /* Refuses a checkpoint that is damaged, or that is not one of this run at this point of its course. */
 static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, const inventory *all,
-                            const rws_tensor_in **found, bool goes_on, rws_error *err)
+                            const rws_tensor_in **found, bool resumes, rws_error *err)
 {
     rws_error  ignored;
     rws_status status = check_fit(st, f->checkpoint_path, s, all, found, err);
@@ -448,7 +448,7 @@ static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_saf
     if (damaged) offer_previous(f, err); /* the one before it does not fit a changed model either */
     RWS_TRY(status);
     RWS_TRY(check_identity(f, st, err));
-    return goes_on ? check_course(f, st, err) : RWS_OK;
+    return resumes ? check_course(f, st, err) : RWS_OK;
 }
 
 /* Forgets what was measured after the checkpoint, and collects the warnings about it. */
@@ -457,14 +457,14 @@ static rws_status go_back(rws_folder *f, const rws_run_state *s, const rws_safet
     const uint64_t iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
     const double   seconds = *(const double *)rws__safetensors_find(st, "seconds")->data;
     RWS_TRY(rws__folder_adopt_name(f, err));
-    if (!f->has_measures && iteration > 0) remark_measures(f);
+    if (!f->has_measures && iteration > 0) warn_of_measures(f);
     RWS_TRY(rws__store_forget(f->store_path, f->name, iteration, seconds, err));
-    remark_machine(f, st);
-    remark_data(f, s, st, RWS_TRAIN);
+    warn_of_machine(f, st);
+    warn_of_data(f, s, st, RWS_TRAIN);
     return RWS_OK;
 }
 
-static rws_status load(rws_folder *f, const rws_run_state *s, bool goes_on, rws_error *err)
+static rws_status load(rws_folder *f, const rws_run_state *s, bool resumes, rws_error *err)
 {
     inventory             all;
     const rws_tensor_in **found = NULL;
@@ -473,11 +473,11 @@ static rws_status load(rws_folder *f, const rws_run_state *s, bool goes_on, rws_
     if (opened == RWS_BAD_INPUT) offer_previous(f, err);
     RWS_TRY(opened);
     if (take_inventory(s, &all)) found = calloc(all.n, sizeof *found);
-    rws_status status = found ? check_all(f, s, st, &all, found, goes_on, err)
+    rws_status status = found ? check_all(f, s, st, &all, found, resumes, err)
                               : rws_no_memory(err, "the list of tensors of a checkpoint");
     /* The store comes first, because it can refuse; the rest cannot fail. */
-    if (status == RWS_OK && goes_on) status = go_back(f, s, st, err);
-    if (status == RWS_OK && !goes_on && s->data_hash[RWS_TEST]) remark_data(f, s, st, RWS_TEST);
+    if (status == RWS_OK && resumes) status = go_back(f, s, st, err);
+    if (status == RWS_OK && !resumes && s->data_hash[RWS_TEST]) warn_of_data(f, s, st, RWS_TEST);
     if (status == RWS_OK) overwrite(&all, found);
     free(found);
     free(all.tensors);

@@ -53,12 +53,12 @@ rws_status rws__folder_create(const char *path, const rws_run_state *s, rws_fold
 rws_status rws__folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* What the files of the folder say about the model. */
+/* The entries about the model in the files of the folder. */
 const rws_recorded *rws__folder_recorded(const rws_folder *f);
 
 void rws__folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
 
-/* To be called before a run continues: no other process can train it until the folder is closed or this process ends.
+/* Locks a run that is to continue: no other process can train it until the folder is closed or this process ends.
  * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked, and
  * rws__folder_warnings says so. */
 rws_status rws__folder_lock(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
@@ -70,14 +70,14 @@ bool rws__folder_is_busy(const char *path);
  * begun anew over it. */
 bool rws__folder_has_checkpoint(const rws_folder *f);
 
-/* To be called instead of rws__folder_load for a run that has no checkpoint, and therefore continues from the beginning:
- * forgets its measures and that its numbers broke. */
+/* Takes the place of rws__folder_load for a run that has no checkpoint, and therefore continues from the beginning: forgets its
+ * measures and its numerical failure. */
 rws_status rws__folder_restart(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
-/* What a user who continues with the run should know, after rws__folder_load: whole sentences, "" for nothing. */
+/* The warnings for a user who continues with the run, after rws__folder_load: full sentences, or "". */
 const char *rws__folder_warnings(const rws_folder *f);
 
-/* Adds a message to the warnings: what a user who continues with the run should know. */
+/* Adds a message to the warnings. */
 void rws__folder_warn(rws_folder *f, const char *message);
 
 /* Writes the iterations, the rates and the path of the model into config.json, and into the store's copy of it. */
@@ -106,7 +106,7 @@ rws_status rws__folder_lacks(const rws_folder *f, uint64_t iteration, bool *miss
 /* Adds the evaluations that were kept to the store, in one transaction. On failure they are still kept. */
 rws_status rws__folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
-/* Flushes, and says in the store that the run's numbers broke after `iteration`, and how. */
+/* Flushes, and writes the numerical failure of the run after `iteration` to the store, with its message. */
 rws_status rws__folder_fail(rws_folder *f, uint64_t iteration, const char *message, rws_error *err)
     __attribute__((warn_unused_result));
 

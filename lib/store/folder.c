@@ -180,7 +180,7 @@ static rws_status holds_run(const rws_folder *f, rws_error *err)
 }
 
 /* Prepares a folder that has a config.json but no checkpoint, and that no process trains, for a new run: the run in it
- * ended before it measured anything, and nothing is lost. A config.json that cannot be read may be anybody's, and where
+ * ended before it measured anything, and nothing is lost. A config.json that cannot be read may be another program's, and where
  * there are measures the run is resumed instead: both are refused. */
 static rws_status take_over(const rws_folder *f, rws_error *err)
 {
@@ -194,7 +194,7 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
     rws__config_release(&json);
     RWS_TRY(rws__store_progress(f->store_path, f->name, &progress, err));
     if (progress.known) return holds_run(f, err);
-    /* The store may have the record that the numbers of the earlier run broke. */
+    /* The store may have the record of a numerical failure of the earlier run. */
     return rws__file_exists(f->store_path) ? rws__store_drop(f->store_path, f->name, err) : RWS_OK;
 }
 

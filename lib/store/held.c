@@ -1,5 +1,7 @@
 #include "store/held.h"
 
+#include "base/list.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +16,7 @@ rws_held rws__held_read(void)
     unsigned long inode;
     while (file && fgets(line, sizeof line, file)) {
         if (!strstr(line, " FLOCK ") || sscanf(line, "%*s %*s %*s %*s %*s %*x:%*x:%lu", &inode) != 1) continue;
-        if (h.n == h.capacity) {
-            const int capacity = h.capacity ? 2 * h.capacity : 16;
-            ino_t    *more = realloc(h.inodes, (size_t)capacity * sizeof *more);
-            if (!more) break;
-            h.inodes = more;
-            h.capacity = capacity;
-        }
+        if (!rws__list_grow(&h.inodes, h.n, &h.capacity, sizeof *h.inodes)) break;
         h.inodes[h.n++] = (ino_t)inode;
     }
     if (file) fclose(file);

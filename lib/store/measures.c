@@ -2,6 +2,7 @@
 #include "store/folder.h"
 
 #include "base/error.h"
+#include "base/list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,8 @@ rws_status rws__folder_record(rws_folder *f, const rws_measures *m, const rws_sn
     for (int i = 0; i < m->n; i++) f->metrics[i] = m->names[i];
     f->metrics[m->n] = "impossible";
     f->impossible |= m->impossible > 0;
-    if (f->n_pending == f->pending_capacity) {
-        const int capacity = 2 * f->pending_capacity + 16;
-        pending  *more = realloc(f->kept, (size_t)capacity * sizeof *f->kept);
-        if (!more) return rws_no_memory(err, "the numbers of an evaluation");
-        f->kept = more;
-        f->pending_capacity = capacity;
-    }
+    if (!rws__list_grow(&f->kept, f->n_pending, &f->pending_capacity, sizeof *f->kept))
+        return rws_no_memory(err, "the numbers of an evaluation");
     pending *p = &f->kept[f->n_pending++];
     *p = (pending){.iteration = m->iteration, .n = m->n, .seconds = m->seconds};
     memcpy(p->value, m->value, (size_t)m->n * sizeof *m->value);

@@ -3,6 +3,7 @@
 #include "store/checksum.h"
 #include "store/store.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -81,9 +82,18 @@ static const char *journal_of(sqlite3 *db)
     return sqlite3_filename_journal(sqlite3_db_filename(db, "main"));
 }
 
-/* Refuses a journal that is not a file of its own, or ends with the name of a super-journal, which SQLite would delete: the
- * journal of several databases that change together, and rws never attaches one. */
-static int check_journal(const char *path)
+/* Bytes that the store had before the transaction, as its journal says. SQLite makes the store as large again. */
+static int64_t size_before(int fd)
+{
+    uint32_t header[7] = {0}; /* the magic number, records, a seed, pages before, bytes of a sector, bytes of a page */
+    const bool whole = pread(fd, header, sizeof header, 0) == sizeof header;
+    return whole ? (int64_t)be32toh(header[4]) * be32toh(header[6]) : 0;
+}
+
+/* Refuses a journal that is not a file of its own, or says that the store was larger, which one of rws never was, or ends with
+ * the name of a super-journal, which SQLite would delete: the journal of several databases that change together, and rws never
+ * attaches one. */
+static int check_journal(const char *path, int64_t size)
 {
     static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
     struct stat          is;
@@ -94,8 +104,9 @@ static int check_journal(const char *path)
     if (fd < 0) return errno == ENOENT ? SQLITE_OK : SQLITE_CANTOPEN;
     const bool whole = fstat(fd, &is) == 0 && is.st_size >= 16 &&
                        pread(fd, last, sizeof last, is.st_size - (off_t)sizeof last) == sizeof last;
+    const bool names = whole && memcmp(last, magic, sizeof magic) == 0, grows = whole && size_before(fd) > size;
     close(fd);
-    return whole && memcmp(last, magic, sizeof magic) == 0 ? RWS_STORE_JOURNAL : SQLITE_OK;
+    return names || grows ? RWS_STORE_JOURNAL : SQLITE_OK;
 }
 
 /* SQLite has the file open, and has not looked at the files beside it yet. */
@@ -104,7 +115,7 @@ static int check_beside(sqlite3 *db)
     struct stat is;
     if (lstat(sqlite3_filename_wal(sqlite3_db_filename(db, "main")), &is) == 0 || is_write_ahead(db))
         return RWS_STORE_WRITE_AHEAD;
-    return check_journal(journal_of(db));
+    return check_journal(journal_of(db), whole_size(db));
 }
 
 /* ---- limits */
@@ -121,7 +132,7 @@ static int is_late(void *deadline)
     return processor_time() > (intptr_t)deadline;
 }
 
-/* What a store may make SQLite do. The deadline is of processor time, because a slow disk or a busy machine is no fault of the
+/* Limits what a store may make SQLite do. The deadline is of processor time, because a slow disk or a busy machine is no fault of the
  * store. */
 static int set_limits(sqlite3 *db)
 {

@@ -1,18 +1,14 @@
 /* snapshots.c - lists of numbers with labels. */
 #include "store/state.h"
 
+#include "base/list.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 bool rws__snapshots_add(rws_snapshots *s, const rws_shown *shown)
 {
-    if (s->n == s->capacity) {
-        const int  capacity = 2 * s->capacity + 64;
-        rws_shown *longer = realloc(s->list, (size_t)capacity * sizeof *longer);
-        if (!longer) return false;
-        s->list = longer;
-        s->capacity = capacity;
-    }
+    if (!rws__list_grow(&s->list, s->n, &s->capacity, sizeof *s->list)) return false;
     rws_shown copy = *shown;
     if (shown->label && !(copy.label = strdup(shown->label))) return false;
     s->list[s->n++] = copy;

@@ -2,6 +2,7 @@
 #include "tensor/params.h"
 
 #include "base/error.h"
+#include "base/list.h"
 #include "tensor/tile.h"
 
 #include <math.h>
@@ -33,13 +34,7 @@ rws_param *rws__params_add(rws_params *p, rws_group group, const char *name, int
     RWS_CHECK(!p->value && rows > 0 && cols > 0 && group < RWS_GROUPS);
     for (int i = 0; i < p->n; i++)
         if (strcmp(p->list[i]->name, name) == 0) return NULL;
-    if (p->n == p->capacity) {
-        const int   capacity = p->capacity ? 2 * p->capacity : 16;
-        rws_param **list = realloc(p->list, (size_t)capacity * sizeof *list);
-        if (!list) return NULL;
-        p->list = list;
-        p->capacity = capacity;
-    }
+    if (!rws__list_grow(&p->list, p->n, &p->capacity, sizeof *p->list)) return NULL;
     rws_param *param = calloc(1, sizeof *param);
     if (!param) return NULL;
     RWS_CHECK(strlen(name) < sizeof param->name);
@@ -90,6 +85,23 @@ bool rws__params_pack(rws_params *p)
         param->value = p->value + param->offset;
     }
     rws__params_transpose(p, ~0u, p->value, p->transposed);
+    return true;
+}
+
+bool rws__params_unpack(rws_params *p)
+{
+    float **own = calloc((size_t)p->n + 1, sizeof *own);
+    bool    memory = own != NULL;
+    for (int i = 0; i < p->n && memory; i++) memory = (own[i] = vector_new(rws__param_size(p->list[i]))) != NULL;
+    for (int i = 0; i < p->n && own; i++) {
+        if (!memory) free(own[i]);
+        else p->list[i]->value = memcpy(own[i], p->list[i]->value, rws__param_size(p->list[i]) * sizeof(float));
+    }
+    free(own);
+    if (!memory) return false;
+    free(p->value);
+    free(p->transposed);
+    p->value = p->transposed = NULL;
     return true;
 }
 

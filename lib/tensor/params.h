@@ -41,9 +41,12 @@ void rws__params_release(rws_params *p);
  * */
 rws_param *rws__params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
 
-/* Lays out all parameters in the flat vector; no parameter can be added afterwards. Returns false without memory: then
+/* Lays out all parameters in the flat vector; no parameter can be added afterwards, unless they are unpacked. Returns false without memory: then
  * nothing has changed. */
 bool rws__params_pack(rws_params *p);
+
+/* Undoes rws__params_pack, so that parameters can be added. Returns false without memory: then nothing has changed. */
+bool rws__params_unpack(rws_params *p);
 
 /* Writes the transposed copies of the weights of some groups (bit g: group g), from a flat vector that is laid out like
  * value: value itself, or a direction. */

@@ -160,7 +160,7 @@ static bool is_own(const rws_trainer *t, int shard)
     return t->ranks.first <= shard && shard < t->ranks.end;
 }
 
-/* Room for the rows of a shard where there was too little. False without memory. */
+/* Enlarges the memory for the rows of a shard if it is too small. False without memory. */
 static bool make_copy(rws_trainer *t, int i, int part)
 {
     rws_joined *j = &t->joined[i];
@@ -172,7 +172,7 @@ static bool make_copy(rws_trainer *t, int i, int part)
     return (j->copies[part] = malloc(j->bytes[part])) != NULL;
 }
 
-/* Room for the rows of other ranks. Every rank knows how many rows each shard has, and therefore whether any rank needs
+/* Enlarges the memory for the rows of other ranks. Every rank knows how many rows each shard has, and therefore whether any rank needs
  * memory: only then they have to agree. */
 static rws_status make_copies(rws_trainer *t, rws_error *err)
 {

@@ -125,24 +125,36 @@ static void dream(rws_path *path, void *context)
     rws__path_side(path, RWS_SIDE_MODEL);
     j->program(path, j->t->program.state);
     rws__path_side(path, RWS_SIDE_GUIDE);
-    j->t->program.model->guide(path, j->t->program.state);
+    rws__guide(path);
     rws__path_side(path, RWS_SIDE_NONE);
 }
 
 rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const void *state), int n, double *log_q,
                           rws_error *err)
 {
-    dream_job     job = {program, e->t};
-    const rws_key key = rws__key_for(e->t->program.config.seed, e->t->program.iteration, RWS_KEY_TEST, RWS_TEST_DREAM);
-    rws_pass      pass = rws__program_pass(&e->t->program, RWS_SLEEP, 1, n, NULL, key);
-    rws_engine   *engine = e->t->engines[0];
+    dream_job          job = {program, e->t};
+    const rws_program *p = &e->t->program;
+    const uint64_t     seed = p->config.seed;
+    const bool         inputs = rws__setup_has_inputs(&p->setup);
+    const rws_key      key = rws__key_for(seed, p->iteration, RWS_KEY_TEST, RWS_TEST_DREAM);
+    rws_arena          memory = {0};
+    rws_pass           pass = rws__program_pass(p, RWS_SLEEP, inputs ? n : 1, inputs ? 1 : n, NULL, key);
     pass.program = dream;
     pass.context = &job;
-    RWS_TRY(rws__engine_forward(engine, &pass, err));
-    const rws_scores *s = rws__engine_scores(engine);
+    if (inputs)
+        pass.fields =
+            rws__program_draw_inputs(p, (const float *const *)e->t->test, p->n_test,
+                                     rws__key_for(seed, p->iteration, RWS_KEY_TEST, RWS_TEST_INPUTS), 0, n, &memory);
+    rws_status status = RWS_OK;
+    if (inputs && !pass.fields) status = rws_no_memory(err, "the inputs of samples");
+    if (status == RWS_OK) status = rws__engine_forward(e->t->engines[0], &pass, err);
     *log_q = 0;
-    for (int i = 0; i < s->n; i++) *log_q += s->count[i] * s->log_q[i] / n;
-    return RWS_OK;
+    if (status == RWS_OK) {
+        const rws_scores *s = rws__engine_scores(e->t->engines[0]);
+        for (int i = 0; i < s->n; i++) *log_q += s->count[i] * s->log_q[i] / n;
+    }
+    rws__arena_free(&memory);
+    return status;
 }
 
 rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,

@@ -76,7 +76,7 @@ static size_t numbers_out(const rws_trainer *t, const rws_param_slice *s, const 
     return route->parent < 0 ? 0 : numbers_of(s, first, end);
 }
 
-/* What a rank has posted about a slice; NULL: its memory is not shared. */
+/* The posting of a rank about a slice; NULL: its memory is not shared. */
 static posting *posting_of(const rws_trainer *t, int rank, int index)
 {
     char *block = t->shared.of[rank];

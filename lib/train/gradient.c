@@ -61,3 +61,8 @@ const char *rws_trainer_unlearned(const rws_trainer *t)
     }
     return NULL;
 }
+
+const char *rws_trainer_unguided(const rws_trainer *t)
+{
+    return t ? rws__guide_unknown(t->program.guide) : NULL;
+}

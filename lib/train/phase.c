@@ -53,16 +53,18 @@ static rws_pass make_pass(const rws_phase_work *w, int shard, int first, int end
     rws_trainer     *t = w->t;
     const rws_phase *phase = w->phase;
     const bool       sleep = phase->mode == RWS_SLEEP;
+    const bool       alone = sleep && !rws__setup_has_inputs(&t->program.setup); /* dreams belong to no datum */
     const int        n = end - first, K = t->program.config.particles;
     int              from, to; /* particles of the shard: of each datum, or of all dreams */
-    particles_of(t, shard, sleep ? n * K : K, &from, &to);
-    for (int f = 0; f < t->program.setup.n_fields && !sleep; f++)
+    particles_of(t, shard, alone ? n * K : K, &from, &to);
+    for (int f = 0; f < t->program.setup.n_fields && !alone; f++)
         fields[f] = w->fields[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;
     rws_pass pass =
-        rws__program_pass(&t->program, phase->mode, sleep ? 1 : n, to - from, sleep ? NULL : fields, w->key);
+        rws__program_pass(&t->program, phase->mode, alone ? 1 : n, to - from, alone ? NULL : fields, w->key);
     pass.program = phase->program;
-    pass.first_datum = sleep ? 0 : (uint32_t)first;
-    pass.first_particle = (uint32_t)(from + (sleep ? first * K : 0));
+    pass.apart = t->program.method.siblings;
+    pass.first_datum = alone ? 0 : (uint32_t)first;
+    pass.first_particle = (uint32_t)(from + (alone ? first * K : 0));
     *proposal = (rws_proposal){.how = phase->drawing};
     pass.proposal = proposal;
     pass.pathwise = phase->pathwise;

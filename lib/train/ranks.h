@@ -26,7 +26,7 @@ typedef struct {
     int       first, end; /* shards of this rank */
 } rws_ranks;
 
-/* For a trainer of n shards. */
+/* The ranks of a trainer of n shards. */
 rws_ranks rws__ranks_make(rws_comm *comm, int n_shards);
 
 /* The part of n things that a rank has: shards, portions of an evaluation. */

@@ -112,6 +112,27 @@ static bool is_users(const rws_trainer *t)
     return true;
 }
 
+static rws_status look_at_programs(rws_review *r, rws_error *err)
+{
+    RWS_TRY(rws__check_schedules(r, err));
+    if (r->hopeless) return RWS_OK;
+    RWS_TRY(rws__check_groups(r, err));
+    if (!rws__review_is_late(r)) RWS_TRY(rws__check_dreams(r, err));
+    return rws__review_is_late(r) ? RWS_OK : rws__check_global(r, err);
+}
+
+/* A mistake is refused; the first warning is kept. */
+static rws_status judge(rws_trainer *t, const rws_review *r, rws_error *err)
+{
+    for (int i = 0; i < r->n; i++) {
+        const rws_check_finding *f = &r->list[i];
+        if (f->severity == RWS_MISTAKE && !rws__review_is_failure(f))
+            return rws_fail(err, RWS_BAD_INPUT, "%.440s `no_check` accepts it.", f->text);
+        if (f->severity == RWS_WARNING && !t->doubt[0]) snprintf(t->doubt, sizeof t->doubt, "%s", f->text);
+    }
+    return RWS_OK;
+}
+
 static rws_status look(rws_trainer *t, rws_error *err)
 {
     rws_review r;
@@ -119,17 +140,19 @@ static rws_status look(rws_trainer *t, rws_error *err)
                                           t->program.n_test < 2 ? 1 : 2, err);
     r.n_particles = CHEAP_PARTICLES;
     r.until = rws__clock_now() + CHEAP_SECONDS;
-    if (status == RWS_OK) status = rws__check_schedules(&r, err);
-    if (status == RWS_OK && !r.hopeless) status = rws__check_groups(&r, err);
-    for (int i = 0; i < r.n && status == RWS_OK && !r.hopeless; i++)
-        if (r.list[i].severity == RWS_MISTAKE)
-            status = rws_fail(err, RWS_BAD_INPUT, "%.440s (`no_check` accepts it.)", r.list[i].text);
+    if (status == RWS_OK) status = look_at_programs(&r, err);
+    if (status == RWS_OK) status = judge(t, &r, err);
     rws__review_release(&r);
     rws__trainer_take_stats(t);
     return status;
 }
 
-/* Programs that fail on a single particle are left to the first iteration, whose message says where; so is a wish to stop. */
+const char *rws_trainer_doubt(const rws_trainer *t)
+{
+    return t && t->doubt[0] ? t->doubt : NULL;
+}
+
+/* Programs that fail on a single particle are left to the first iteration, whose message says where; so is a request to stop. */
 rws_status rws__trainer_look(rws_trainer *t, rws_error *err)
 {
     if (t->checked || t->program.config.no_check || !is_users(t)) return RWS_OK;
@@ -163,9 +186,9 @@ const char *rws_trainer_impossible(const rws_trainer *t)
 {
     if (!t || !t->impossible) return NULL;
     rws_trainer *own = (rws_trainer *)t; /* the text is the trainer's */
-    snprintf(own->remark, sizeof own->remark,
+    snprintf(own->impossible_text, sizeof own->impossible_text,
              "No particle has explained %llu of the %llu training data so far, which teach nothing; the first is %s.",
              (unsigned long long)t->impossible, (unsigned long long)t->seen,
              t->forbidden[0] ? t->forbidden : "not known");
-    return t->remark;
+    return t->impossible_text;
 }

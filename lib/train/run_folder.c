@@ -113,7 +113,7 @@ const char *rws_trainer_warnings(const rws_trainer *t)
 
 /* ---- the configuration of a run, from rank 0 to the others */
 
-/* What the folder says of a run; what is sent is this, and then its texts. */
+/* The entries of a folder about a run. They are sent like this, followed by their texts. */
 typedef struct {
     rws_config   config;
     rws_recorded recorded;

@@ -175,6 +175,18 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
     return rws__schedule_parse(c->lr, &t->schedule, err);
 }
 
+/* An automatic guide starts with data of mean 0 and standard deviation 1. */
+static rws_status scale_guide(rws_trainer *t, rws_error *err)
+{
+    rws_program *p = &t->program;
+    rws_random   random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, 4), 0);
+    if (!p->guide) return RWS_OK;
+    RWS_TRY(RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TRAIN, 0, p->config.batch, &random, t->batch));
+    rws__guide_scale(p->guide, p->config.batch, (const float *const *)t->batch);
+    rws__program_changed(p);
+    return RWS_OK;
+}
+
 static rws_status build(rws_trainer *t, const rws_config *config, const rws_recorded *recorded, const rws_model *model,
                         rws_error *err)
 {
@@ -185,12 +197,17 @@ static rws_status build(rws_trainer *t, const rws_config *config, const rws_reco
     t->n_shards = c->shards * c->particle_shards;
     t->ranks = rws__ranks_make(rws__comm_world(), t->n_shards);
     RWS_TRY(rws__program_set_up(&t->program, NULL, 0, err));
+    if (t->program.method.siblings && c->particle_shards > 1)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "Setting baseline=siblings needs all particles of a datum in one shard: `particle_shards` is 1 then.");
     RWS_TRY(rws__schedule_cover(&t->schedule, groups_of(&t->program.setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     const char *draws = rws__setup_given(&t->program.setup, "grad_snr");
     t->grad_snr = draws ? (int)g_ascii_strtod(draws, NULL) : 0;
     RWS_TRY(rws__given_open(t, err));
     RWS_TRY(make_vectors(t, err));
+    RWS_TRY(scale_guide(t, err));
     RWS_TRY(make_engines(t, err));
     RWS_TRY(rws__program_make_test(&t->program, t->program.n_test, t->test, err));
     RWS_TRY(make_metrics(t, err));

@@ -102,7 +102,8 @@ struct rws_trainer {
     bool                    checked;   /* rws_trainer_train has looked at the programs */
     uint64_t                seen, impossible; /* training data so far; those that no particle explains */
     char                    forbidden[400]; /* the first of these, as a part of a message; "": it was not looked for */
-    char                    remark[600];    /* rws_trainer_impossible */
+    char                    doubt[700];     /* rws_trainer_doubt; "": none */
+    char                    impossible_text[600]; /* rws_trainer_impossible */
 };
 
 /* ---- trainer.c */

@@ -57,7 +57,7 @@ static int draw_offset(rws_random *g, int left)
     return (int)floor(rws_random_uniform(g) * left + 0.5);
 }
 
-/* What canvases of a split are drawn from. */
+/* The digits that the canvases of a split are drawn from. */
 typedef struct {
     const rws_digits *digits;
     box              *ink;  /* of each digit */

@@ -19,7 +19,7 @@ A program is written for one particle, with Python's own ``if``, ``for`` and rec
 all particles that made the same choices.
 """
 
-from ._answer import Answer, Answers, AnswerTable, Particle, Sample
+from ._answer import Answer, Answers, AnswerTable, Calibration, Particle, Sample
 from ._check import Finding, Findings, check
 from ._figure import Figure, chart, grid, hinton, tree
 from ._model import Evaluation, Model, Setting, Setup, Table, guide_metric, metric, posterior_metric, snapshot
@@ -45,7 +45,7 @@ __all__ = [
     "onehot", "pick", "place", "pool2d", "power", "relaxed_density", "relu", "row", "sigmoid", "sin", "softplus", "sqrt", "square",
     "sum", "sum_many", "tanh", "transpose", "triangular_solve",
     # training and asking
-    "train", "check", "Finding", "Findings", "resume", "Trainer", "Run", "Measures", "models", "methods", "optimisers", "rank", "n_ranks", "Answer", "Answers", "AnswerTable",
+    "train", "check", "Finding", "Findings", "resume", "Trainer", "Run", "Measures", "models", "methods", "optimisers", "rank", "n_ranks", "Answer", "Answers", "AnswerTable", "Calibration",
     "Particle", "Sample", "open", "runs", "Stored", "Stores",
     # figures and the program
     "Figure", "chart", "grid", "hinton", "tree", "main", "program",

@@ -14,7 +14,7 @@ from ._data import pack_all, pack_series, read_columns
 from ._life import live
 from ._rws import Error
 
-__all__ = ["Answer", "AnswerTable", "Answers", "Particle", "Sample"]
+__all__ = ["Answer", "AnswerTable", "Answers", "Calibration", "Particle", "Sample"]
 
 
 class Questions:
@@ -22,17 +22,18 @@ class Questions:
 
     _inner: Union[_rws.Posterior, _rws.Trainer]
 
-    def _fields(self, given: Mapping[str, Any]) -> list[Optional[np.ndarray]]:
+    def _fields(self, given: Mapping[str, Any], inputs: bool = False) -> list[Optional[np.ndarray]]:
+        """Numbers by field. inputs: the others may be missing."""
         fields = self._inner.fields
         known = {f[0] for f in fields}
         for name in given:
             if name not in known:
                 raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in fields)}.")
         out: list[Optional[np.ndarray]] = []
-        for name, dim, label, item, most in fields:
+        for name, dim, label, item, most, is_input in fields:
             x = given.get(name)
             if x is None:
-                if not label:
+                if is_input if inputs else not label:
                     raise Error(f"The field {name!r} is missing.")
                 out.append(None)
             elif most:
@@ -99,6 +100,27 @@ class AnswerTable(dict[str, Any]):
         return pd.DataFrame(dict(self))
 
 
+class Calibration(list[dict[str, Any]]):
+    """The result of `Run.calibrate`: a dict for each quantity, by the weights and ("guide": True) by the bare guide, with the number of
+    "ranks", "p" and "p_adjusted" of uniform ranks, "coverage" of the central 50, 80 and 95 % intervals, "ece" and "accuracy" of the most
+    probable value, "histogram" of the ranks, and "difference", "low", "high": their distribution function less the uniform one at
+    1/32, 2/32, … with 95 % bands. `ranks` are the columns of single simulations; `impossible` counts data that no particle explains."""
+
+    def __init__(self, inner: tuple[list[tuple[str, Any]], list[dict[str, Any]], int]) -> None:
+        columns, quantities, self.impossible = inner
+        super().__init__(quantities)
+        self.ranks = AnswerTable(columns)
+
+    def rejected(self, guide: bool = False, level: float = 0.05) -> list[str]:
+        """The quantities that are not calibrated: those with an adjusted p below the level."""
+        return [q["quantity"] for q in self if q["guide"] == guide and q["p_adjusted"] < level]
+
+    def to_pandas(self) -> Any:
+        """A frame with a row for each quantity."""
+        import pandas as pd
+        return pd.DataFrame([{k: v for k, v in q.items() if k not in ("histogram", "difference", "low", "high")} for q in self])
+
+
 class Asker(Questions):
     _inner: _rws.Posterior
 
@@ -155,11 +177,18 @@ class Asker(Questions):
         return AnswerTable(self._inner.ask_many(n, fields, texts, pictures, tests, index(particles), _seed(seed), bool(listed),
                                                 self.listed(given), index(threads), index(most_dim), told))
 
+    def calibrate(self, simulations: int, particles: int, seed: int, threads: int, told: Any) -> Calibration:
+        return Calibration(self._inner.calibrate(index(simulations), index(particles), _seed(seed), index(threads), told))
+
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))
 
-    def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
-        return [Sample(s, self._inner.fields) for s in self._inner.sample(index(n), _seed(seed))]
+    def sample(self, n: int = 1, seed: int = 1, test: Optional[int] = None, **inputs: Any) -> list[Sample]:
+        if inputs and test is not None:
+            raise TypeError("Samples have the inputs that are given or those of a test datum, not both.")
+        given = inputs or test is not None
+        at = (self._fields(inputs, True) if inputs else None, None, None, index(test or 0), 1, 1, False, []) if given else None
+        return [Sample(s, self._inner.fields) for s in self._inner.sample(index(n), _seed(seed), at)]
 
 
 def _seed(seed: int) -> int:
@@ -387,10 +416,10 @@ class Answers(list[Answer]):
 class Sample:
     """A sample of the model: the `fields` of the datum that it made, its `reports` and its `choices`."""
 
-    def __init__(self, inner: tuple[Any, Any, Any], declared: Sequence[tuple[str, int, bool, int, int]]) -> None:
+    def __init__(self, inner: tuple[Any, Any, Any], declared: Sequence[tuple[str, int, bool, int, int, bool]]) -> None:
         fields, reports, choices = inner
         self.fields = {}
-        for (name, x), (_, _, _, item, most) in zip(fields, declared):
+        for (name, x), (_, _, _, item, most, _) in zip(fields, declared):
             if x is None:
                 continue
             x = x.reshape(-1)

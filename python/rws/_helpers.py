@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import re
+import types
 from typing import Any, Callable
 
 import numpy as np
+
+
+class Carry(types.SimpleNamespace):
+    """What a step of p.loop hands to the next: integers, by which particles are compared, and values or None."""
+
+    def clear(self) -> None:
+        """Sets integers to 0 and values to None, so that all particles are one path."""
+        for name, o in vars(self).items():
+            setattr(self, name, 0 if isinstance(o, int) else None)
 
 
 def floats(o: Any) -> np.ndarray:
@@ -43,7 +53,10 @@ _SPELLED = {
     "rws_constants": "p.constant", "rws_zeros": "p.constant", "rws_branch": "p.integer", "rws_look": "p.numbers", "rws_choose": "p.choose",
     "rws_layer_bias": "layer.bias", "rws_param_values": "param.values", "rws_parameter": "the parameter itself", "rws_site_visit": "p.visit",
     "rws_var": "value", "rws_alloc": "a local variable", "rws_await": "p.wait", "rws_detach": "rws.detach", "rws_stop": "rws.detach",
-    "rws_affine": "a * x + b", "rws_add": "+", "rws_sub": "-", "rws_mul": "*", "rws_div": "/", "rws_setup_model": "self",
+    "rws_apply": "rws.exp and its like", "rws_slice": "x[i:j]", "rws_embedding": "the layer", "rws_draw_noise": "a draw",
+    "rws_report_text": "p.report", "rws_setup_truth": "the truth of a parameter", "rws_fail": "an exception", "rws_status": "status",
+    "rws_support": "support of rws.Family", "rws_model": "rws.Model", "rws_user_model": "the model of a shared object",
+    "rws_checksum": "checksum", "rws_affine": "a * x + b", "rws_add": "+", "rws_sub": "-", "rws_mul": "*", "rws_div": "/", "rws_setup_model": "self",
 }
 
 
@@ -70,7 +83,7 @@ def spelled(text: str) -> str:
         return short
 
     text = text.replace("`no_check` accepts it", "check=False accepts it")
-    return re.sub(r"\brws_[a-z0-9_]+", name, text)
+    return re.sub(r"\brws_[a-z0-9][a-z0-9_]*", name, text)
 
 
 def explained(error: BaseException) -> None:

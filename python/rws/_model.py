@@ -96,6 +96,16 @@ class Setup(_Declarations):
         """Declares a field of a datum, `dim` numbers; by default as many as the data have."""
         self._declare(name, dim, 0, False)
 
+    def input(self, name: str, dim: Optional[int] = None) -> None:
+        """Declares an input: numbers of a datum that both programs may read (`Path.observed`) and nobody observes, such as covariates.
+        A model that reads one is conditional on it."""
+        self._declare(name, dim, 0, False)
+        self.is_input(name)
+
+    def is_input(self, name: str) -> None:
+        """Says that a field or a series, which setup declares in any way or the data have, is an input."""
+        self._model._inputs.append(name)
+
     def label(self, name: str, dim: Optional[int] = None) -> None:
         """Declares numbers of a datum that programs do not see and metrics compare with."""
         self._declare(name, dim, 0, True)
@@ -269,11 +279,12 @@ class Model:
     """A generative program with its inference network. Subclasses define three methods:
 
     ``setup(self, s)`` declares parameters, layers and fields (`Setup`) and leaves them in attributes;
-    ``guide(self, p)`` looks at the data and makes the choices (`Path`);
-    ``model(self, p)`` makes the same choices, and then the data.
+    ``model(self, p)`` makes the choices, and then the data (`Path`);
+    ``guide(self, p)`` looks at the data and makes the same choices. Without it the model gets an automatic guide: its own
+    program, in which a network that sees the data moves the parameters that every choice is drawn with.
 
     Setup runs on a copy of the instance for every trainer and posterior, so that one instance can be trained many times.
-    Without a subclass: ``Model(setup=…, guide=…, model=…)`` takes functions; what the function ``setup(s)`` returns is the
+    Without a subclass: ``Model(setup=…, model=…, guide=…)`` takes functions, the last of which may be left out; what the function ``setup(s)`` returns is the
     second argument of ``guide(p, state)`` and ``model(p, state)``.
 
     Optional: ``data(self, split, first, n, random)``, which returns arrays by field; ``read(self, text)`` and ``see(self, picture)``,
@@ -295,18 +306,21 @@ class Model:
                  name: Optional[str] = None) -> None:
         if setup is None and guide is None and model is None:
             return
-        if setup is None or guide is None or model is None:
-            raise Error("A model of functions needs all three: setup, guide and model.")
+        if setup is None or model is None:
+            raise Error("A model of functions needs setup and model; without a guide it gets an automatic one.")
         self.name = name or "model"
         functions = self._functions = (setup, guide, model)
 
         def run_setup(me: Any, s: Setup) -> None:
             me.state = functions[0](s)
-            me.guide = lambda p, state=me.state: functions[1](p, state)
-            me.model = lambda p, state=me.state: functions[2](p, state)
+            if guide is not None:
+                me.guide = lambda p, state=me.state: guide(p, state)
+            me.model = lambda p, state=me.state: model(p, state)
 
         self._run_setup = run_setup
-        self.guide = self.model = None  # type: ignore[assignment]
+        self.model = None  # type: ignore[assignment]
+        if guide is not None:
+            self.guide = None  # type: ignore[assignment]
         if data is not None:
             self.data = data
 
@@ -319,6 +333,7 @@ class Model:
     _pending: list[Declared]
     _made: list[str]
     _label_sites: list[tuple[str, str]]
+    _inputs: list[str]
     _label_series: dict[str, tuple[np.ndarray, np.ndarray]]
     _n_tables: int
     _told: dict[str, tuple[int, int]]
@@ -327,7 +342,7 @@ class Model:
         raise NotImplementedError("A model has a method setup(self, s).")
 
     def guide(self, p: _rws.Path) -> None:
-        raise NotImplementedError("A model has a method guide(self, p).")
+        raise NotImplementedError("This model has no guide of its own.")
 
     def model(self, p: _rws.Path) -> None:
         raise NotImplementedError("A model has a method model(self, p).")
@@ -342,7 +357,7 @@ class Model:
         c._labels, c._series = set(), {}
         c._pending = []  # columns of arrays, which the library gets when setup is over
         c._made = []  # fields that the method data makes
-        c._label_sites, c._label_series, c._n_tables = [], {}, 0
+        c._label_sites, c._inputs, c._label_series, c._n_tables = [], [], {}, 0
         c._arrays = copy.copy(self._arrays)
         return c
 
@@ -371,6 +386,8 @@ class Model:
             raise Error(f"The field {self._made[0]!r} is declared, but is not among the data.")
         for label, site in self._label_sites:
             inner.label_site(label, site)
+        for name in self._inputs:
+            inner._is_input(name)
 
     def _setup_arrays(self, s: Setup, arrays: Union[Arrays, Described]) -> None:
         arrays.named("x")
@@ -468,6 +485,8 @@ class Model:
         self._told = {}  # of the fields, shared with the copies that setup runs on
         kinds = {"measure": 0, "posterior": 1, "guide": 2}
         has = [m for m in ("relaxed", "em", "read", "posterior", "see") if hasattr(self, m)]
+        if "guide" in vars(self) or type(self).guide is not Model.guide:
+            has.append("guide")
         defaults = {k: str(v) if k in ("lr", "optimiser") else int(v) for k, v in self.defaults.items()}
         return _rws.Program(
             self, self.name or type(self).__name__, (type(self).__doc__ or "").strip().split("\n")[0],

@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _code, _rws
-from ._answer import Answers, AnswerTable, Asker, Questions, Sample
+from ._answer import Answers, AnswerTable, Asker, Calibration, Questions, Sample
 from ._data import Arrays, Described
 from ._figure import Figure, chart
 from ._life import join, live
@@ -157,7 +157,7 @@ class Trainer(Questions):
         self.evaluations: list[Measures] = []
         self._n_loaded = 0  # how often load_state_dict was called
         self._warned = False  # of test data that no particle explains
-        self._forbidden = False  # the same for training data
+        self._told: builtins.set[str] = builtins.set()  # of programs and training data
         live.add(self)
         if self._inner.warnings:
             warnings.warn(self._inner.warnings, stacklevel=depth + 2)
@@ -211,12 +211,12 @@ class Trainer(Questions):
             warnings.warn(f"No particle explains {100 * m.impossible:.3g} % of the test data after iteration {m.iteration}: log_evidence, "
                           "kl and ess leave them out, and look better than they are.", stacklevel=depth)
 
-    def _warn_forbidden(self, depth: int) -> None:
-        """Of training data that no particle explains, once."""
-        text = None if self._forbidden else self._inner.impossible
-        if text:
-            self._forbidden = True
-            warnings.warn(text, stacklevel=depth)
+    def _warn_more(self, depth: int) -> None:
+        """Of programs that look wrong, and of training data that no particle explains, once each."""
+        for what, text in (("doubt", self._inner.doubt), ("impossible", self._inner.impossible)):
+            if text and what not in self._told:
+                self._told.add(what)
+                warnings.warn(text, stacklevel=depth)
 
     def check(self) -> Any:
         """Reviews the programs at the present parameters: `rws.check`."""
@@ -263,7 +263,7 @@ class Trainer(Questions):
 
         def giver(iteration: int, datum: int, arrays: list[np.ndarray]) -> list[tuple[str, int, np.ndarray]]:
             fields = {}
-            for (name, _, _, item, most), x in zip(declared, arrays):
+            for (name, _, _, item, most, _), x in zip(declared, arrays):
                 x = x.reshape(-1)
                 n = int(np.nan_to_num(x[0])) if most else 0
                 fields[name] = x[1:1 + n * item].reshape(n, item) if most else x
@@ -286,7 +286,7 @@ class Trainer(Questions):
                 return  # the last evaluation, which was told already
             self.evaluations.append(m)
             self._warn_impossible(m, 4)
-            self._warn_forbidden(4)
+            self._warn_more(4)
             if shown:
                 shown.evaluated(m)
             for f in callbacks:
@@ -302,11 +302,15 @@ class Trainer(Questions):
         if control.caught:
             where = f"; the checkpoint is in {self.folder}" if self.folder else ""
             raise Interrupted(f"Stopped after iteration {self.iteration}{where}.", Run(self))
-        self._warn_forbidden(4)
+        self._warn_more(4)
         site = self._inner.unvisited
         if site and _rws.rank() == 0:
             warnings.warn(f"No particle has visited site {site!r}, which is given choices or a gradient; is its name right?",
                           stacklevel=3)
+        site = self._inner.unguided if done else None
+        if site:
+            warnings.warn(f"The automatic guide has no network of its own for site {site!r}: no draw from the prior came to it before "
+                          "training. All such sites share one.", stacklevel=3)
         name = self._inner.unlearned if done else None
         if name:
             warnings.warn(f"The parameter {name!r} has had no gradient and has not learned: does a program use it? Parameters of the "
@@ -531,14 +535,25 @@ class Run:
             shown.close()
         return table
 
+    def calibrate(self, simulations: int = 1000, *, particles: int = 1000, seed: int = 1, threads: int = 0,
+                  progress: Optional[bool] = None) -> Calibration:
+        """Tests by simulation whether the guide gives the posterior of its model: the model makes choices and a datum, and each choice
+        has a rank among the particles for this datum, uniform if these come from the posterior (Talts et al., 2018)."""
+        shown = counter(progress, "calibrate")
+        result = self._posterior().calibrate(simulations, particles, seed, threads, shown)
+        if shown is not None:
+            shown.close()
+        return result
+
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         """(log p(z, x), log q(z | x)) of given choices by site. A list has the values of several visits; the numbers of one visit to
         a site of several are a tuple or an array."""
         return self._posterior().score(choices, *question, test=test, **fields)
 
-    def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
-        """Samples of the model, a list of `Sample`."""
-        return self._posterior().sample(n, seed)
+    def sample(self, n: int = 1, seed: int = 1, test: Optional[int] = None, **inputs: Any) -> list[Sample]:
+        """Samples of the model, a list of `Sample`. A model with inputs (`Setup.input`) is sampled at those that are given by name, or
+        at those of test datum number `test`; by default each sample has the inputs of a test datum that is drawn at random."""
+        return self._posterior().sample(n, seed, test, **inputs)
 
     def evaluate(self) -> Measures:
         """The metrics at the present parameters, for a run that was just trained; else the last that were measured."""

@@ -197,6 +197,10 @@ class Path:
         """A choice as an int, which Python code may branch on."""
     def flip(self, site: str, logit: Like) -> int:
         """0 or 1 as an int, which Python code may branch on."""
+    def loop(self, step: Callable[[Path, Any], Any], **carry: Any) -> Any:
+        """Calls step(p, c) until it returns False, and returns c. The attributes of c are what a step hands to the next:
+        integers, the first of which is a clock that no step makes smaller, and values or None. Particles with equal integers
+        are one path again. c.clear() sets integers to 0 and values to None."""
     def branch(self, v: Like) -> int:
         """The integer that v holds, as an int; int(v) is the same."""
     def look(self, v: Like) -> Numbers:
@@ -287,6 +291,7 @@ class Setup:
     def path(self, name: str) -> str:
         """A setting that is the path of a file; it becomes absolute."""
     def _field(self, name: str, dim: int, most: int, label: bool) -> None: ...
+    def _is_input(self, name: str) -> None: ...
     def _numbers(self, name: str, train: np.ndarray, rows: int, columns: int, test: np.ndarray, n_test: int, order: int,
                  test_share: float, test_last: bool) -> Table: ...
     def _file(self, setting: str, test: Optional[str], test_share: float, test_last: bool, order: int, header: int,
@@ -503,14 +508,20 @@ class Trainer:
     def config(self) -> dict[str, Any]:
         """The configuration, with all defaults."""
     @property
-    def fields(self) -> list[tuple[str, int, bool, int, int]]:
+    def fields(self) -> list[tuple[str, int, bool, int, int, bool]]:
         """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
     @property
     def warnings(self) -> str:
         """What a user should know about the run's folder; "" for nothing."""
     @property
+    def unguided(self) -> Optional[str]:
+        """A site for which the automatic guide has no network of its own; None."""
+    @property
     def unlearned(self) -> Optional[str]:
         """A parameter whose gradient has always been zero; None."""
+    @property
+    def doubt(self) -> Optional[str]:
+        """A warning of the look at the programs before the first iteration; None."""
     @property
     def impossible(self) -> Optional[str]:
         """A message about training data that no particle has explained; None."""
@@ -527,9 +538,12 @@ class Posterior:
                  tests: Optional[list[int]], particles: int, seed: int, listed: bool, given: list[tuple[str, int, np.ndarray]],
                  threads: int, most_dim: int, told: Any) -> list[tuple[str, Any]]:
         """Asks about many data; the columns of a table."""
+    def calibrate(self, simulations: int, particles: int, seed: int, threads: int,
+                  told: Any) -> tuple[list[tuple[str, Any]], list[dict[str, Any]], int]:
+        """Tests by simulation; ranks, quantities, impossible data."""
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
-    def sample(self, n: int, seed: int) -> list[tuple[Any, Any, Any]]:
+    def sample(self, n: int, seed: int, inputs: Optional[tuple[Any, ...]]) -> list[tuple[Any, Any, Any]]:
         """Samples of the model."""
     def close(self) -> None:
         """Gives back memory and threads."""
@@ -540,7 +554,7 @@ class Posterior:
     def config(self) -> dict[str, Any]:
         """The configuration, with all defaults."""
     @property
-    def fields(self) -> list[tuple[str, int, bool, int, int]]:
+    def fields(self) -> list[tuple[str, int, bool, int, int, bool]]:
         """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
 
 class Program:

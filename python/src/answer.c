@@ -61,7 +61,8 @@ PyMethodDef rwspy_answer_functions[] = {
 
 PyObject *rwspy_fields_append(PyObject *list, const rws_field *f)
 {
-    PyObject *entry = Py_BuildValue("(siOii)", f->name, f->dim, f->label ? Py_True : Py_False, f->item, f->most);
+    PyObject *entry = Py_BuildValue("(siOiiO)", f->name, f->dim, f->label ? Py_True : Py_False, f->item, f->most,
+                                    f->input ? Py_True : Py_False);
     if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
     Py_XDECREF(entry);
     return list;

@@ -121,15 +121,23 @@ static inline void fields_load(const fields *f, PyThreadState *ts)
 
 /* What a path is asked to execute on its own stack, when programs are replayed. */
 typedef enum { JOB_NONE, JOB_CALL, JOB_RETURN } job_kind;
-typedef enum { PROGRAM_GUIDE, PROGRAM_MODEL, PROGRAM_RELAXED, PROGRAM_COMPUTE, PROGRAM_DREAM } program_kind;
+typedef enum {
+    PROGRAM_GUIDE,
+    PROGRAM_MODEL,
+    PROGRAM_RELAXED,
+    PROGRAM_COMPUTE,
+    PROGRAM_DREAM,
+    PROGRAM_STEP
+} program_kind;
 
 struct py_path {
-    rws_path   *path;
-    py_state   *state;
-    uint64_t    serial;
-    bool        failed; /* no library call is possible any more */
-    jump_point *jump;   /* leads out of the library call that is being executed, the innermost; NULL: none is */
-    PyObject   *object; /* what the program gets as its first argument */
+    rws_path    *path;
+    py_state    *state;
+    uint64_t     serial;
+    bool         failed;  /* no library call is possible any more */
+    jump_point  *jump;    /* leads out of the library call that is being executed, the innermost; NULL: none is */
+    PyObject    *object;  /* what the program gets as its first argument */
+    program_kind program; /* that the path is in */
 #if CAN_SWAP
     fields           fields;
     _PyErr_StackItem exceptions;
@@ -144,7 +152,8 @@ struct py_path {
     request        kept; /* a copy of the request that waits, with its numbers in `memory` */
     PyObject      *held; /* objects that the waiting request points into */
     result         answer;
-    program_kind   program;  /* that the path's stack is in */
+    const py_loop *loop;     /* the loop that it executes a step of; NULL: none */
+    void          *carry;    /* of this step */
     rws_var        given[2]; /* arguments of `relaxed` */
     rws_relaxation how;
     result        *log;
@@ -172,9 +181,33 @@ py_path *rwspy_running(const char *what)
     return NULL;
 }
 
+/* The program that the path is in; in a step of a loop, the one whose loop it is. */
+static program_kind program_of(const py_path *h)
+{
+    return h->program == PROGRAM_STEP ? (program_kind)h->loop->kind : h->program;
+}
+
+bool rwspy_in_model(const py_path *h)
+{
+    return program_of(h) == PROGRAM_MODEL;
+}
+
+bool rwspy_in_guide(const py_path *h)
+{
+    return program_of(h) == PROGRAM_GUIDE;
+}
+
 uint64_t rwspy_serial(const py_path *h)
 {
     return h->serial;
+}
+
+bool rwspy_sees(const py_path *h, uint64_t serial)
+{
+    if (h->serial == serial) return true;
+    for (const py_loop *l = h->loop; l; l = l->outer)
+        if (l->serial == serial) return true;
+    return false;
 }
 
 PyObject *rwspy_path_object(const py_path *h)
@@ -298,6 +331,25 @@ static void simulate(rws_path *path, const request *c)
         context = k;
     }
     rws_simulate(path, c->name, made, (rws_kernel *)c->f, context);
+}
+
+static bool step(rws_path *path, const void *env, void *carry);
+
+/* The loop and its carry live as long as the pass: where programs are replayed, the program's frame is gone before the loop ends. */
+static void run_loop(rws_path *path, const request *c, result *r)
+{
+    const py_path *h = *rws_path_slot(path);
+    py_loop       *l = rws_alloc(path, sizeof *l);
+    rws_var       *carry = rws_alloc(path, (size_t)c->n * sizeof *carry);
+    *l = *(const py_loop *)c->context;
+    l->state = h->state;
+    l->kind = (int)program_of(h);
+    l->serial = h->serial;
+    l->outer = h->loop;
+    memcpy(carry, c->parts, (size_t)c->n * sizeof *carry);
+    const size_t first = (size_t)l->n_values * sizeof *carry;
+    rws_loop(path, step, l, carry, first + (size_t)(l->n - l->n_values) * sizeof(int), first);
+    r->carry = carry;
 }
 
 static void read_both_ways(rws_path *path, const request *c, result *r)
@@ -432,7 +484,8 @@ static void program_failed(py_path *h, program_kind kind)
         rwspy_keep_exception(h->state->program, NULL, message, sizeof message);
         return;
     }
-    rwspy_keep_exception(h->state->program, names[kind], message, sizeof message);
+    rwspy_keep_exception(h->state->program, names[kind == PROGRAM_STEP ? program_of(h) : kind], message,
+                         sizeof message);
     rws_path_refuse(h->path, RWS_BAD_INPUT, message);
 }
 
@@ -449,6 +502,7 @@ static void begin(py_path *h)
 {
     h->serial = ++last_serial;
     h->failed = h->idle = h->waits = false;
+    h->loop = NULL;
     h->jump = NULL;
     h->job = JOB_NONE;
     h->n_log = h->cursor = 0;
@@ -517,6 +571,7 @@ static void run_swapped(rws_path *path, const void *state, program_kind kind, rw
 {
     py_path *h = *rws_path_slot(path);
     h->state = (py_state *)state;
+    h->program = kind;
     if (h->failed || rws_path_failure(path, NULL) != RWS_OK) return;
     if (!call_program(h, kind, out)) program_failed(h, kind);
 }
@@ -524,11 +579,8 @@ static void run_swapped(rws_path *path, const void *state, program_kind kind, rw
 /* ---- replay */
 
 /* On the path's stack: executes library calls until the program is over. */
-static void run_replayed(rws_path *path, const void *state, program_kind kind, rws_var *out)
+static void execute_calls(rws_path *path, py_path *h)
 {
-    py_path *h = *rws_path_slot(path);
-    h->state = (py_state *)state;
-    h->program = kind;
     h->n_log = h->cursor = 0;
     for (;;) {
         h->idle = true;
@@ -541,6 +593,14 @@ static void run_replayed(rws_path *path, const void *state, program_kind kind, r
         h->answer = r;
     }
     h->job = JOB_NONE;
+}
+
+static void run_replayed(rws_path *path, const void *state, program_kind kind, rws_var *out)
+{
+    py_path *h = *rws_path_slot(path);
+    h->state = (py_state *)state;
+    h->program = kind;
+    execute_calls(path, h);
     if (out) *out = h->answer.v;
 }
 
@@ -566,7 +626,10 @@ static bool keep_request(py_path *h, const request *c)
 {
     const size_t name = c->name ? strlen(c->name) + 1 : 0, parts = (size_t)c->n * sizeof(rws_var);
     const bool   text = c->kind == CALL_REPORT_TEXT || c->kind == CALL_GIVE_UP;
-    const size_t numbers = c->numbers ? (size_t)c->n * sizeof(float) : 0, said = text ? strlen(c->context) + 1 : 0;
+    const size_t numbers = c->numbers ? (size_t)c->n * sizeof(float) : 0, said = text ? strlen(c->context) + 1
+                                                                                 : c->kind == CALL_LOOP
+                                                                                     ? sizeof(py_loop)
+                                                                                     : 0;
     PyObject    *memory = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(name + parts + numbers + said + 64));
     if (!memory) return false;
     char *at = PyBytes_AS_STRING(memory);
@@ -576,6 +639,11 @@ static bool keep_request(py_path *h, const request *c)
     if (numbers) h->kept.numbers = memcpy(at, c->numbers, numbers), at += numbers;
     if (c->name) h->kept.name = memcpy(at, c->name, name), at += name;
     if (text) h->kept.context = memcpy(at, c->context, said);
+    if (c->kind == CALL_LOOP) { /* the loop outlives the program's frames */
+        const py_loop *l = h->kept.context = memcpy(at, c->context, sizeof *l);
+        memory = Py_BuildValue("NOO", memory, l->step, l->names);
+        if (!memory) return false;
+    }
     Py_XDECREF(h->held);
     h->held = memory;
     return true;
@@ -623,7 +691,9 @@ static void resume_replayed(rws_path *path, bool begins)
         const program_kind kind = h->program;
         rws_var            v = {0};
         h->cursor = 0;
-        const bool good = call_program(h, kind, &v);
+        bool       goes_on = false;
+        const bool good =
+            kind == PROGRAM_STEP ? rwspy_loop_step(h, h->loop, h->carry, &goes_on) : call_program(h, kind, &v);
         if (h->waits) {
             PyErr_Clear();
             break;
@@ -633,7 +703,8 @@ static void resume_replayed(rws_path *path, bool begins)
             break;
         }
         h->job = JOB_RETURN;
-        h->answer.v = v;
+        if (kind == PROGRAM_STEP) h->answer.i = goes_on;
+        else h->answer.v = v;
         rws_path_run(path); /* to the pause of the next program, or to the end */
     }
     current = before;
@@ -673,6 +744,24 @@ static void forget(void *kept)
 static void run(rws_path *path, const void *state, program_kind kind, rws_var *out)
 {
     (replays ? run_replayed : run_swapped)(path, state, kind, out);
+}
+
+/* A step of a loop, on the path's stack. */
+static bool step(rws_path *path, const void *env, void *carry)
+{
+    py_path *h = *rws_path_slot(path);
+    bool     goes_on = false;
+    h->loop = env;
+    h->state = h->loop->state;
+    h->program = PROGRAM_STEP;
+    h->carry = carry;
+    if (replays) {
+        execute_calls(path, h);
+        return h->answer.i;
+    }
+    if (h->failed || rws_path_failure(path, NULL) != RWS_OK) return false;
+    if (!rwspy_loop_step(h, h->loop, carry, &goes_on)) program_failed(h, PROGRAM_STEP);
+    return goes_on;
 }
 
 void rwspy_guide(rws_path *path, const void *state)

@@ -176,3 +176,72 @@ PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObj
     release(&m);
     return r;
 }
+
+/* ---- calibration */
+
+typedef struct {
+    PyObject *told; /* told(done, n) */
+    int       n;
+} py_simulations;
+
+static bool simulated(void *context, int done)
+{
+    const py_simulations *s = context;
+    return tell(&(py_many){.told = s->told, .n = s->n}, done);
+}
+
+static PyObject *numbers_or_none(const double *x, int n, bool there)
+{
+    return there ? rwspy_doubles(x, n) : Py_NewRef(Py_None);
+}
+
+static PyObject *calibrated_object(const rws_calibrated *c)
+{
+    const bool tested = c->p == c->p;
+    double     histogram[RWS_CALIBRATION_BINS];
+    for (int i = 0; i < RWS_CALIBRATION_BINS; i++) histogram[i] = c->histogram[i];
+    return Py_BuildValue("{s:s,s:O,s:i,s:d,s:d,s:N,s:d,s:d,s:N,s:N,s:N,s:N}", "quantity", c->name, "guide",
+                         c->guide ? Py_True : Py_False, "ranks", c->n, "p", c->p, "p_adjusted", c->p_adjusted,
+                         "coverage", rwspy_doubles(c->coverage, RWS_CALIBRATION_INTERVALS), "ece", c->confidence_error,
+                         "accuracy", c->accuracy, "histogram", rwspy_doubles(histogram, RWS_CALIBRATION_BINS),
+                         "difference", numbers_or_none(c->difference, RWS_CALIBRATION_GRID - 1, tested), "low",
+                         numbers_or_none(c->low, RWS_CALIBRATION_GRID - 1, tested), "high",
+                         numbers_or_none(c->high, RWS_CALIBRATION_GRID - 1, tested));
+}
+
+/* (columns of the ranks, quantities, impossible simulations) */
+static PyObject *calibration_object(const rws_frame *f, const rws_calibration *c)
+{
+    PyObject *columns = frame_object(f), *list = PyList_New(c->n);
+    for (int i = 0; list && i < c->n; i++) {
+        PyObject *o = calibrated_object(&c->list[i]);
+        if (o) PyList_SET_ITEM(list, i, o);
+        else Py_CLEAR(list);
+    }
+    if (columns && list) return Py_BuildValue("(NNi)", columns, list, c->n_impossible);
+    Py_XDECREF(columns);
+    Py_XDECREF(list);
+    return NULL;
+}
+
+PyObject *rwspy_calibrate(rws_posterior *p, struct program_object *program, PyObject *args)
+{
+    py_simulations     s;
+    unsigned long long seed;
+    rws_simulations    how = {.done = simulated, .stop = interrupted, .context = &s};
+    rws_frame         *f = NULL;
+    rws_calibration   *c = NULL;
+    rws_error          err = {{0}};
+    if (!PyArg_ParseTuple(args, "iiKiO", &s.n, &how.n_particles, &seed, &how.threads, &s.told)) return NULL;
+    how.seed = seed;
+    rwspy_begin();
+    rws_status status = rws_frame_new(&f, &err);
+    if (status == RWS_OK) status = rws_posterior_simulate(p, s.n, &how, f, &err);
+    if (status == RWS_OK) status = rws_calibration_new(f, &c, &err);
+    rwspy_end();
+    PyObject *r = NULL;
+    if (!PyErr_Occurred()) r = status == RWS_OK ? calibration_object(f, c) : rwspy_raise(program, status, &err);
+    rws_calibration_free(c);
+    rws_frame_free(f);
+    return r;
+}

@@ -91,6 +91,7 @@ typedef struct {
     PyObject_HEAD const float *at;
     int                        n;
     uint64_t                   serial;
+    bool                       in_guide; /* the guide has looked at them */
 } numbers_object;
 
 PyObject *rwspy_numbers(const py_path *h, const float *at, int n)
@@ -100,14 +101,20 @@ PyObject *rwspy_numbers(const py_path *h, const float *at, int n)
     o->at = at;
     o->n = n;
     o->serial = rwspy_serial(h);
+    o->in_guide = rwspy_in_guide(h);
     return (PyObject *)o;
 }
 
 static bool numbers_good(const numbers_object *o)
 {
     const py_path *h = rwspy_current();
-    if (h && rwspy_serial(h) == o->serial) return true;
-    PyErr_SetString(rwspy_Error, "The numbers belong to an execution of a program that is over.");
+    const bool     here = h && rwspy_serial(h) == o->serial;
+    if (here && !(o->in_guide && rwspy_in_model(h))) return true;
+    if (here)
+        PyErr_SetString(rwspy_Error,
+                        "The model uses numbers that the guide has looked at (Path.look); it must not know what the "
+                        "guide does.");
+    else PyErr_SetString(rwspy_Error, "The numbers belong to an execution of a program that is over.");
     return false;
 }
 

@@ -124,6 +124,7 @@ static PyObject *param_compare(PyObject *a, PyObject *b, int how)
     const bool same = a == b;
     if (Py_IS_TYPE(b, &rwspy_Param) && how == Py_EQ) return PyBool_FromLong(same);
     if (Py_IS_TYPE(b, &rwspy_Param) && how == Py_NE) return PyBool_FromLong(!same);
+    if (Py_IS_TYPE(b, &rwspy_Value)) Py_RETURN_NOTIMPLEMENTED; /* the value compares, or says why not */
     if (b == Py_None && (how == Py_EQ || how == Py_NE)) return PyBool_FromLong(how == Py_NE);
     return PyErr_Format(
         PyExc_TypeError,
@@ -141,7 +142,7 @@ static PyObject *refuse(PyObject *o, const char *what)
 {
     return PyErr_Format(
         PyExc_TypeError,
-        "%s(…) of the parameter %R would lose its gradient. In a program, compute with the parameter itself, as with "
+        "%s() of the parameter %R would lose its gradient. In a program, compute with the parameter itself, as with "
         "a number; its numbers are in param.values.",
         what, ((param_object *)o)->name);
 }
@@ -169,8 +170,7 @@ void rwspy_param_ready(void)
 {
     numbers = rwspy_value_numbers;
     numbers.nb_float = param_float;
-    numbers.nb_int = param_int;
-    numbers.nb_index = NULL;
+    numbers.nb_int = numbers.nb_index = param_int;
     numbers.nb_bool = param_bool;
 }
 

@@ -19,7 +19,10 @@ py_path *rwspy_own(PyObject *self)
 {
     py_path *h = ((path_object *)self)->h, *now = rwspy_current();
     if (h && h == now) return h;
-    PyErr_SetString(rwspy_Error, h ? "The path belongs to another execution of a program." : "The path is over.");
+    PyErr_SetString(
+        rwspy_Error,
+        h ? "The path belongs to another execution of a program; a step of a loop uses the path that it is given."
+          : "The path is over.");
     return NULL;
 }
 
@@ -461,6 +464,12 @@ static PyMethodDef methods[] = {
     {"draw_index", path_draw_index, METH_O, "draw_index(log_probabilities)\n\nFor the draw of a family: an index."},
     SITE(choose, "logits", "A choice as an int, which Python code may branch on."),
     SITE(flip, "logit", "0 or 1 as an int, which Python code may branch on."),
+    {"loop", (PyCFunction)(void (*)(void))rwspy_loop, METH_FASTCALL | METH_KEYWORDS,
+     "loop(step, **carry)\n\nCalls step(p, c) until it returns False, and returns c. The attributes of c are what a "
+     "step hands to the next: "
+     "integers, the first of which is a clock that no step makes smaller, and values or None. Particles with equal "
+     "integers are one "
+     "path again. c.clear() sets integers to 0 and values to None."},
     {"branch", path_branch, METH_O, "branch(v)\n\nThe integer that v holds, as an int; int(v) is the same."},
     {"look", path_look, METH_O,
      "look(v)\n\nAll numbers of v, for Python code. The path splits where particles differ."},

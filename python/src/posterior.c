@@ -113,15 +113,28 @@ static PyObject *posterior_ask(PyObject *self, PyObject *args)
     return r;
 }
 
-static PyObject *posterior_ask_many(PyObject *self, PyObject *args)
+typedef PyObject *many_function(rws_posterior *p, struct program_object *program, PyObject *args);
+
+/* Calls a function that gives the lock back. */
+static PyObject *call_many(PyObject *self, PyObject *args, many_function *f)
 {
     posterior_object *o = (posterior_object *)self;
     if (!rwspy_outside_of_programs()) return NULL;
     if (!o->p) return PyErr_Format(rwspy_Error, "The posterior is closed.");
     o->n_users++;
-    PyObject *r = rwspy_ask_many(o->p, o->program, args);
+    PyObject *r = f(o->p, o->program, args);
     o->n_users--;
     return r;
+}
+
+static PyObject *posterior_ask_many(PyObject *self, PyObject *args)
+{
+    return call_many(self, args, rwspy_ask_many);
+}
+
+static PyObject *posterior_calibrate(PyObject *self, PyObject *args)
+{
+    return call_many(self, args, rwspy_calibrate);
 }
 
 /* score(question, [(site, visit, array), …]) */
@@ -172,9 +185,18 @@ static PyObject *posterior_sample(PyObject *self, PyObject *args)
     int                n;
     rws_error          err = {{0}};
     rws_samples       *samples = NULL;
-    if (!PyArg_ParseTuple(args, "iK", &n, &seed) || !posterior_begin(o)) return NULL;
-    const rws_status status = rws_posterior_sample(o->p, n, seed, &samples, &err);
-    posterior_end(o);
+    PyObject          *inputs;
+    py_question        a;
+    if (!PyArg_ParseTuple(args, "iKO", &n, &seed, &inputs) || (inputs != Py_None && !rwspy_question_read(inputs, &a)))
+        return NULL;
+    const bool begun = posterior_begin(o);
+    rws_status status = RWS_OK;
+    if (begun)
+        status = inputs == Py_None ? rws_posterior_sample(o->p, n, seed, &samples, &err)
+                                   : rws_posterior_sample_at(o->p, &a.q, n, seed, &samples, &err);
+    if (begun) posterior_end(o);
+    if (inputs != Py_None) rwspy_question_release(&a);
+    if (!begun) return NULL;
     if (status != RWS_OK) return rwspy_raise(o->program, status, &err);
     PyObject *list = PyList_New(samples->n);
     for (int i = 0; list && i < samples->n; i++) {
@@ -204,8 +226,12 @@ static PyMethodDef posterior_methods[] = {
      "ask_many(n, fields, texts, pictures, tests, particles, seed, listed, given, threads, most_dim, told)\n\nAsks "
      "about "
      "many data; the columns of a table."},
+    {"calibrate", posterior_calibrate, METH_VARARGS,
+     "calibrate(simulations, particles, seed, threads, told)\n\nTests by simulation; ranks, quantities, impossible "
+     "data."},
     {"score", posterior_score, METH_VARARGS, "score(question, choices)\n\nlog p and log q of choices."},
-    {"sample", posterior_sample, METH_VARARGS, "sample(n, seed)\n\nSamples of the model."},
+    {"sample", posterior_sample, METH_VARARGS,
+     "sample(n, seed, inputs)\n\nSamples of the model; inputs: a question, or None."},
     {"close", posterior_close, METH_NOARGS, "close()\n\nGives back memory and threads."},
     {0},
 };

@@ -55,7 +55,7 @@ static void explain(PyObject *exception)
 /* What a review of the programs has to say is no exception that they raised. */
 static bool is_review(const rws_error *err)
 {
-    return strstr(err->text, "`no_check`") != NULL;
+    return strstr(err->text, "`no_check` accepts it") != NULL;
 }
 
 PyObject *rwspy_raise(program_object *p, rws_status status, const rws_error *err)
@@ -420,16 +420,12 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     p->exceptions = PyList_New(0);
     p->like = Py_NewRef(like);
     rws_model *m = &p->model;
-    *m = (rws_model){.abi = RWS_ABI,
-                     .setup = setup,
-                     .release = release,
-                     .data = data,
-                     .guide = rwspy_guide,
-                     .model = rwspy_model,
-                     .host = &rwspy_host};
+    *m = (rws_model){
+        .abi = RWS_ABI, .setup = setup, .release = release, .data = data, .model = rwspy_model, .host = &rwspy_host};
     if (!p->texts || !p->exceptions || !(m->name = kept_text(p, name)) || !(m->help = kept_text(p, help))) goto fail;
     if (!read_settings(p, settings) || !read_metrics(p, metrics, snapshots)) goto fail;
     if (ask != Py_None && !(m->ask_setting = kept_text(p, ask))) goto fail;
+    if (contains(has, "guide")) m->guide = rwspy_guide;
     if (contains(has, "relaxed")) m->relaxed = rwspy_relaxed;
     if (contains(has, "em")) m->em = em;
     if (contains(has, "read")) m->read = read_text;

@@ -80,6 +80,7 @@
     CALL(OBSERVE, r->v = rws_observe(path, c->name, rwspy_density, i[0] ? rwspy_drawer : NULL, c->context))     \
     CALL(MIXTURE, r->v = rws_mixture(path, c->name, v[0], c->context, c->n))                                    \
     CALL(CATEGORICALS, r->v = rws_categoricals(path, c->name, v[0], i[0]))                                      \
+    CALL(LOOP, run_loop(path, c, r))                                                                            \
     CALL(NOISE, r->v = rws_draw_noise(path, (rws_noise)i[1], i[0]))                                             \
     CALL(DRAW_FROM, r->v = rws_draw_from(path, c->f, c->parts))
 /* clang-format on */
@@ -106,6 +107,7 @@ typedef struct {
         rws_var      v;
         int64_t      i;
         const float *numbers;
+        void        *carry; /* of CALL_LOOP, in the path's memory */
     };
     union {
         rws_var        c;      /* of CALL_LSTM: the memory of the cell */
@@ -128,8 +130,28 @@ py_path *rwspy_running(const char *what);
 
 /* The number of the execution, which no other execution has; the state of its model. */
 uint64_t  rwspy_serial(const py_path *h);
+bool      rwspy_in_model(const py_path *h); /* the model is running on the path; the guide is */
+bool      rwspy_in_guide(const py_path *h);
 PyObject *rwspy_path_object(const py_path *h); /* what the program calls p; borrowed */
 py_state *rwspy_state(const py_path *h);
+
+/* What p.loop was given: attributes by name, and their places in a struct of values and then of integers. */
+#define RWSPY_MAX_CARRY 64
+typedef struct py_loop {
+    PyObject             *step, *names; /* a function, a tuple */
+    int                   n, n_values, place[RWSPY_MAX_CARRY];
+    py_state             *state; /* these and the next ones are those of the program that called it */
+    int                   kind;
+    uint64_t              serial;
+    const struct py_loop *outer; /* the loop that this program is a step of; NULL: none */
+} py_loop;
+
+/* Whether values of an execution can be used on the path: its own, or that of a program around the loop it is a step of. */
+bool rwspy_sees(const py_path *h, uint64_t serial);
+
+/* loop.c: p.loop; and a step, whose carry is read and written. False with an exception. */
+PyObject *rwspy_loop(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+bool      rwspy_loop_step(py_path *h, const py_loop *l, void *carry, bool *goes_on);
 
 /* Executes a library call. False with an exception if it fails, or if the pass has failed. */
 bool rwspy_call(py_path *h, const request *c, result *r);
@@ -375,6 +397,9 @@ void rwspy_question_release(py_question *a);
 PyObject *rwspy_fields_append(PyObject *list, const rws_field *f); /* the list; NULL: an exception */
 /* Asks many questions; a list of (name, numbers or texts), the columns of their table. */
 PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObject *args);
+
+/* Simulates and tests; (columns of the ranks, quantities, impossible simulations). */
+PyObject *rwspy_calibrate(rws_posterior *p, struct program_object *program, PyObject *args);
 PyObject *rwspy_answers_object(rws_answers *a); /* takes the answers, also after a failure */
 PyObject *rwspy_reported(const rws_reported *r, int n);
 

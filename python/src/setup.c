@@ -334,6 +334,15 @@ static PyObject *setup_field(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *setup_is_input(PyObject *self, PyObject *args)
+{
+    const char *name;
+    rws_setup  *s = rwspy_setup_open(self);
+    if (!s || !PyArg_ParseTuple(args, "s", &name)) return NULL;
+    rws_setup_is_input(s, name);
+    Py_RETURN_NONE;
+}
+
 /* Adds a table to those that the model's data are filled from, and makes its Python object. */
 static PyObject *keep_table(PyObject *self, rws_table *t)
 {
@@ -503,6 +512,7 @@ static PyMethodDef methods[] = {
     {"text", setup_text, METH_O, "text(name)\n\nA setting of the model, as text."},
     {"path", setup_path, METH_O, "path(name)\n\nA setting that is the path of a file; it becomes absolute."},
     {"_field", setup_field, METH_VARARGS, NULL},
+    {"_is_input", setup_is_input, METH_VARARGS, NULL},
     {"_numbers", setup_numbers, METH_VARARGS, NULL},
     {"_file", setup_file, METH_VARARGS, NULL},
     {0},

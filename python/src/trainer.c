@@ -532,6 +532,8 @@ static PyObject *trainer_get(PyObject *self, void *what)
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
     case 'l': return Py_BuildValue("z", rws_trainer_unlearned(o->t));
+    case 'd': return rws_trainer_doubt(o->t) ? rwspy_spelled(rws_trainer_doubt(o->t)) : Py_NewRef(Py_None);
+    case 'g': return Py_BuildValue("z", rws_trainer_unguided(o->t));
     case 'p': return Py_BuildValue("z", rws_trainer_impossible(o->t));
     case 'r': return rwspy_text(rws_trainer_warnings(o->t));
     case 'c': return rwspy_config_object(rws_trainer_config(o->t));
@@ -570,7 +572,9 @@ static PyGetSetDef trainer_members[] = {
     {"fields", trainer_get, NULL,
      "Name, numbers, whether it is a label, numbers of an item and most items of each field.", "f"},
     {"warnings", trainer_get, NULL, "What a user should know about the run's folder; \"\" for nothing.", "r"},
+    {"unguided", trainer_get, NULL, "A site for which the automatic guide has no network of its own; None.", "g"},
     {"unlearned", trainer_get, NULL, "A parameter whose gradient has always been zero; None.", "l"},
+    {"doubt", trainer_get, NULL, "A warning of the look at the programs before the first iteration; None.", "d"},
     {"impossible", trainer_get, NULL, "A message about training data that no particle has explained; None.", "p"},
     {"unvisited", trainer_get, NULL, "A site of labels or gradients that no particle has visited; None.", "u"},
     {0},

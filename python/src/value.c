@@ -90,7 +90,7 @@ bool rwspy_var(py_path *h, PyObject *o, rws_var *out)
 {
     if (Py_IS_TYPE(o, &rwspy_Value)) {
         const value_object *v = (value_object *)o;
-        if (__builtin_expect(v->serial != rwspy_serial(h), 0)) {
+        if (__builtin_expect(!rwspy_sees(h, v->serial), 0)) {
             PyErr_SetString(rwspy_Error,
                             "The value does not belong to this execution of the program; a program must not "
                             "keep values in attributes, globals or closures.");

@@ -12,6 +12,7 @@ import dp
 import grammar
 import hmm
 import mixture
+import party
 import sticks
 
 BUILD = os.path.join(os.environ.get("RWS_TESTS_BUILD", "."), "examples")
@@ -79,6 +80,45 @@ class Twins(unittest.TestCase):
         a, b = t.evaluate(), c.evaluate()
         self.assertAlmostEqual(a["exact"], b["exact"], places=4)
         self.assertAlmostEqual(a["exact"], a["log_evidence"], delta=0.5)
+
+    def test_party(self):
+        """Without a guide, against the sum over all numbers of guests; the run is opened again and asked alike."""
+        with tempfile.TemporaryDirectory() as f:
+            run = rws.train(party.Party(), data={"x": party.data(2000)}, iterations=500, seed=1, lr=5e-3, out=f"{f}/run", progress=False)
+            rate = 1 / (1 + np.exp(-float(run.state_dict()["theta.more"][0])))
+            n = np.arange(40)
+            p = (1 - rate) * rate ** n * np.exp(-((2.7 - n) / 0.4) ** 2 / 2) / (0.4 * np.sqrt(2 * np.pi))
+            a = run.infer(x=2.7, particles=4000)
+            self.assertAlmostEqual(a.log_evidence, float(np.log(p.sum())), delta=0.02)
+            self.assertAlmostEqual(a.marginal("guests").get(3.0, 0), p[3] / p.sum(), delta=0.04)
+            self.assertGreater(a.ess, 0.9)
+            run.close()
+            with rws.open(f"{f}/run", model=party.Party()) as again:
+                self.assertEqual(again.infer(x=2.7, particles=4000).log_evidence, a.log_evidence)
+
+    def test_a_partial_guide(self):
+        class Two(party.Party):
+            def model(self, p):
+                self.flips(p)
+                p.normal("more x", 0, 1)
+                p.normal("x", 0, 1)
+
+            def flips(self, p):
+                while p.flip("more", self.more - 1):
+                    pass
+
+            def guide(self, p):
+                self.flips(p)
+
+        with self.assertRaisesRegex(rws.Error, "visits site \"more x\", but the guide does not"):
+            rws.train(Two(), data={"x": party.data(100)}, iterations=2, progress=False)
+        with rws.train(Two(), data={"x": party.data(100)}, iterations=2, progress=False, set={"guide": "rest"}) as run:
+            self.assertGreater(run.evaluate()["ess"], 0.1)
+
+    def test_functions_without_a_guide(self):
+        m = rws.Model(setup=lambda s: None, model=lambda p, s: p.normal("x", p.normal("z", 0, 1), 1))
+        with rws.train(m, data={"x": party.data(100)}, iterations=20, progress=False, method="vimco", particles=4) as run:
+            self.assertIn("phi.auto.out.z.weight", run.state_dict())
 
     def test_hmm_is_right(self):
         run = rws.train(hmm.Hmm(), data=hmm.data(500), iterations=300, seed=1, progress=False)

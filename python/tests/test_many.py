@@ -58,5 +58,38 @@ class Many(unittest.TestCase):
             self.assertTrue(np.isnan(mixed["ess"][1]) and mixed["ess"][0] > 0)
 
 
+class Exact(rws.Model):
+    """z ~ N(0, 1), x ~ N(z, 1): the posterior is N(x / 2, 1 / 2), and the guide has `sd` for its deviation."""
+
+    def __init__(self, sd=0.5 ** 0.5):
+        self.sd = sd
+
+    def setup(self, s):
+        s.field("x", 1)
+        s.param("theta.unused", 1)
+        s.param("phi.unused", 1)
+
+    def guide(self, p):
+        p.normal("z", p.observed("x") * 0.5, self.sd)
+
+    def model(self, p):
+        p.normal("x", p.normal("z", 0.0, 1.0), 1.0)
+
+
+class Calibrated(unittest.TestCase):
+    def test_calibrate(self):
+        """Error level of the exact guide: 1e-4."""
+        x = np.zeros(10, np.float32)
+        with rws.train(Exact(), data={"x": x}, iterations=1, progress=False) as run:
+            c = run.calibrate(300, particles=50, threads=2, progress=False)
+            self.assertEqual([q["quantity"] for q in c], ["z", "z"])
+            self.assertTrue(all(q["p"] > 1e-4 for q in c))
+            self.assertEqual(len(c.ranks["z.rank"]), 300)
+            self.assertEqual(sum(c[0]["histogram"]), 300)
+            np.testing.assert_array_equal(c.ranks["z.rank"], run.calibrate(300, particles=50, threads=1).ranks["z.rank"])
+        with rws.train(Exact(1.5 * 0.5 ** 0.5), data={"x": x}, iterations=1, progress=False) as run:
+            self.assertEqual(run.calibrate(300, particles=50).rejected(guide=True), ["z"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -23,7 +23,7 @@ def named(body):
 def arguments(f):
     a = f.args
     listed = [x.arg for x in a.args if x.arg != "self"] + (["*" + a.vararg.arg] if a.vararg else [])
-    return listed + [x.arg for x in a.kwonlyargs]
+    return listed + [x.arg for x in a.kwonlyargs] + (["**" + a.kwarg.arg] if a.kwarg else [])
 
 
 class Stubs(unittest.TestCase):

@@ -15,14 +15,15 @@ BEGIN {
     may["lib/engine"]    = "base tensor"
     may["lib/dist"]      = "base tensor engine"
     may["lib/nn"]        = "base tensor engine dist"
+    may["lib/guide"]     = "base tensor engine dist nn"
     may["lib/estimator"] = "base tensor engine dist"
     may["lib/optim"]     = "base tensor engine"
     may["lib/data"]      = "base"
-    may["lib/program"]   = "base tensor engine dist nn estimator optim data"
+    may["lib/program"]   = "base tensor engine dist nn guide estimator optim data"
     may["lib/check"]     = "base tensor engine estimator program"
     may["lib/store"]     = "base tensor engine estimator optim data program"
     may["lib/ask"]       = "base tensor engine estimator optim program store"
-    may["lib/train"]     = "base comm tensor engine dist estimator optim data program check store ask"
+    may["lib/train"]     = "base comm tensor engine dist guide estimator optim data program check store ask"
     may["lib/results"]   = "base data program store"
 
     # A built-in model is written as the model of a user is: it sees the public headers and its own folder. What reads its

@@ -6,9 +6,9 @@ set -u
 for file; do set -- "$@" "$(realpath "$file")" && shift; done
 . "$(dirname "$0")/../tap.sh"
 
-# From C text to its functions, one prototype on each line, without attributes, bodies and superfluous blanks.
+# From C text to its functions, one prototype on each line, without attributes, bodies, macros and superfluous blanks.
 prototypes() {
-    sed -e ':all' -e 'N' -e '$!b all' -e 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' | sed '/^#/d' | tr '\n' ' ' | awk '
+    sed -e ':macro' -e '/\\$/{N;s/\\\n//;b macro' -e '}' | sed -e ':all' -e 'N' -e '$!b all' -e 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' | sed '/^#/d' | tr '\n' ' ' | awk '
     function print_prototype(text) {
         gsub(/[ \t]+/, " ", text)
         sub(/^ /, "", text)
@@ -31,7 +31,7 @@ prototypes() {
 }
 
 # The text of the displays of a page that are not its example; and its example.
-displays() { sed '/^\.\\" example begins/,/^\.\\" example ends/d' "$1" | sed -n '/^\.Bd -literal -compact/,/^\.Ed/p' | grep -v '^\.'; }
+displays() { sed '/^\.\\" example begins/,/^\.\\" example ends/d' "$1" | sed -n '/^\.Bd -literal -compact/,/^\.Ed/p' | grep -v '^\.' | grep -v '^RWS_'; } # macros are no functions
 example() { sed -n '/^\.\\" example begins/,/^\.\\" example ends/p' "$1" | grep -v '^\.' | sed 's/\\e/\\/g'; }
 
 constants() { # header

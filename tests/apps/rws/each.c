@@ -73,7 +73,7 @@ static const command commands[] = {
     {"exported", "export ../mine.csv", true, false, false},
     {"serve", "serve --port 0 new", true, false, true},
     {"list", "list", true, false, false},
-    {"data", "data messages -n 3", true, false, false},
+    {"data", "data sentences -n 3", true, false, false},
     {"plot", "plot p_error new --out new.png", true, false, false},
     {"bench", "bench gmm -n 3", true, true, false},
     {"sweep", "sweep ../small.sweep --out new", false, true, false},
@@ -350,6 +350,7 @@ static int run(const command *c, const char *arguments, long at)
         const int process = (int)syscall(SYS_pidfd_open, child, 0);
         client = fork();
         if (client == 0) {
+            signal(SIGPIPE, SIG_IGN); /* the server may close a connection while a request is sent */
             ask(process);
             _exit(0);
         }

@@ -9,13 +9,23 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int said;
+static int          said;
+static atomic_bool *failed; /* shared with processes that this one starts */
+
+/* A process that is started after the failure, such as the next child of a server, must not fail at its copy of the count. */
+static void stop_after_failure(void)
+{
+    if (*failed) failing_set(-1, false);
+}
 
 /* One function of the trail, as "library(function)"; the program's own by its address, for addr2line. */
 static void say(int fd, const void *at)
@@ -33,7 +43,8 @@ static void tell(const void *place)
     void       *trail[12];
     const char *path = getenv("STARVE_FILE");
     const int   n = backtrace(trail, 12);
-    const int   fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
+    *failed = true;
+    const int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
     (void)place;
     said = 0;
     for (int i = 0; i < n && said < 6; i++) say(fd, trail[i]);
@@ -48,6 +59,8 @@ __attribute__((constructor)) static void prepare(void)
     syscall(SYS_close, -77);
     if (!at) return;
     backtrace(warm, 2); /* loads what it needs */
+    failed = mmap(NULL, sizeof *failed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (failed == MAP_FAILED || pthread_atfork(NULL, NULL, stop_after_failure)) _exit(99);
     failing_hook = (failing_hooks){.refused = tell};
     failing_set(atol(at) - 1, false);
 }

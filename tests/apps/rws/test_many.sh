@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_many.sh PROGRAM - many questions: data from files, tables of answers, and a table that was interrupted.
+# test_many.sh PROGRAM - many questions: data from files, tables of answers, a table that was interrupted; calibration.
 set -u
 rws=$(realpath "${1:?usage: test_many.sh PROGRAM}")
 . "$(dirname "$0")/../../tap.sh"
@@ -65,5 +65,30 @@ refuses 'word.csv' infer run --data word.csv
 refuses '.csv or a .jsonl' infer run --data data.csv --table answers.xlsx
 printf '{"other":1}\n' >old.csv.partial
 refuses 'answers to other questions' $ask --table old.csv
+
+# ---- calibration by simulation
+
+calibrate="calibrate run -n 300 -k 200"
+gives 0 "a calibration" $calibrate --table ranks.csv --out ranks.svg --json
+[ "$(wc -l <ranks.csv)" = 301 ] && grep -q '^z.rank,z.rank_guide,' ranks.csv && [ -s ranks.svg ]
+report $? "has a table of ranks and a figure"
+[ "$(grep -c '"quantity":"z","by":' out)" = 2 ] && tail -n 1 out | grep -q '"final":true,"simulations":300,"impossible":0'
+report $? "and a line for each quantity"
+grep -q '"rejected":0,"rejected_guide":1' out
+report $? "weights pass, a guide that was hardly trained does not"
+(ulimit -f 40; "$rws" $calibrate --table cut.csv >out 2>err)
+[ -e cut.csv.partial ] && [ "$(wc -l <cut.csv.partial)" -lt 301 ]
+report $? "a killed calibration leaves a part of the table"
+gives 0 "the same command continues" $calibrate --table cut.csv --threads 1
+cmp -s ranks.csv cut.csv
+report $? "to the same bytes"
+refuses 'Which run' calibrate
+
+# ---- posterior predictions
+
+gives 0 "samples given a datum" sample run -n 200 --given 30.5 --json
+[ "$(grep -c '"fields":{"x":' out)" = 200 ]
+report $? "are data of the model"
+refuses 'is asked about 1 number' sample run --given red
 
 finish

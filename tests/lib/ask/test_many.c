@@ -216,6 +216,43 @@ static void a_table_has_the_marginals(void **state)
     rws_posterior_free(p);
 }
 
+/* x' given x = 0.5 in the model of clusters.h: a mixture over c with weights p(c | x), mean (x + mean of c) / 2 and variance 3/2.
+ * Error level: 4.5 standard deviations of mean and variance, about 1e-5. */
+static void predictions_are_of_the_posterior(void **state)
+{
+    (void)state;
+    enum { N = 4000 };
+    const double       prior[] = {0.2, 0.5, 0.3}, mean[] = {-2, 0, 3};
+    const float        x = 0.5f, *fields[] = {&x};
+    double             all = 0, m = 0, square = 0, sum = 0, squares = 0;
+    const rws_question q = {.fields = fields, .n_particles = 20000, .seed = 4, .particles = true};
+    rws_answers       *a;
+    rws_samples       *s;
+    rws_error          err = {""};
+    clusters_guide = (spoiled){1, 0};
+    rws_posterior *p = clusters_posterior();
+    assert_int_equal(rws_posterior_ask(p, &q, &a, &err), RWS_OK);
+    if (rws_posterior_predict(p, a, N, 3, &s, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_int_equal(s->n, N);
+    for (int c = 0; c < 3; c++) {
+        const double w = prior[c] * exp(-(0.5 - mean[c]) * (0.5 - mean[c]) / 4), at = (0.5 + mean[c]) / 2;
+        all += w, m += w * at, square += w * (at * at + 1.5);
+    }
+    for (int i = 0; i < N; i++) {
+        const double made = (double)s->list[i].fields[0][0];
+        sum += made, squares += made * made;
+    }
+    const double variance = square / all - m * m / all / all;
+    assert_true(near(sum / N, m / all, 4.5 * sqrt(2 * variance / N)));
+    assert_true(near(squares / N - sum * sum / N / N, variance, 4.5 * variance * sqrt(4.0 / N)));
+    rws_samples_free(s);
+    assert_int_equal(rws_posterior_predict(p, a, 0, 3, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_posterior_predict(p, NULL, 1, 3, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_posterior_predict(NULL, a, 1, 3, &s, &err), RWS_BAD_INPUT);
+    rws_answers_free(a);
+    rws_posterior_free(p);
+}
+
 static void wrong_lists_are_refused(void **state)
 {
     (void)state;
@@ -243,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_list_can_be_continued),
         cmocka_unit_test(test_data_are_those_of_evaluations),
         cmocka_unit_test(a_table_has_the_marginals),
+        cmocka_unit_test(predictions_are_of_the_posterior),
         cmocka_unit_test(wrong_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,7 +98,7 @@ static void trainers_refuse_null(void **unused)
     REFUSED(rws_trainer_gradient(t, RWS_TRAIN, 0, NULL, rws_trainer_size(t), &err));
     REFUSED(rws_trainer_give(NULL, NULL, NULL, &err));
     HOLDS(rws_trainer_give(t, NULL, NULL, NULL) == RWS_OK);
-    HOLDS(!rws_trainer_unvisited(NULL) && !rws_trainer_unlearned(NULL));
+    HOLDS(!rws_trainer_unvisited(NULL) && !rws_trainer_unlearned(NULL) && !rws_trainer_unguided(NULL));
     HOLDS(!rws_trainer_param(NULL, 0, &view) && !rws_trainer_param(t, 0, NULL));
     HOLDS(!rws_trainer_find(NULL, "x", &view) && !rws_trainer_find(t, NULL, &view) && !rws_trainer_find(t, "x", NULL));
     RETURNS(rws_trainer_changed(NULL));

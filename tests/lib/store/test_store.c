@@ -554,6 +554,13 @@ static void a_journal_that_names_a_file_is_refused(void **state)
     assert_int_equal(symlink(victim, journal), 0);
     refuses_store("is a link");
     assert_true(is_there("victim"));
+    unlink(journal);
+    static const char huge[512] =
+        "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7\0\0\0\0\0\0\0\0\x7f\0\0\0\0\0\x02\0\0\0\x10"; /* pages */
+    spill("run/metrics.sqlite-journal", huge, sizeof huge);
+    refuses_store("was larger");
+    unlink(journal);
+    must(record(f, 500, 1, &err), &err);
 }
 
 #define ENDLESS "(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c)"

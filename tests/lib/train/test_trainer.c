@@ -174,15 +174,13 @@ static void what_cannot_be_is_refused(void **state)
     model.abi = RWS_ABI + 1;
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "was built for version");
     static const char *const lacking[] = {"at hand lacks a name.", "toy lacks the function setup.",
-                                          "toy lacks the function data.", "toy lacks a guide.",
-                                          "toy lacks the program model."};
-    for (int lacks = 0; lacks < 5; lacks++) {
+                                          "toy lacks the function data.", "toy lacks the program model."};
+    for (int lacks = 0; lacks < 4; lacks++) {
         model = rws_user_model;
         if (lacks == 0) model.name = NULL;
         if (lacks == 1) model.setup = NULL;
         if (lacks == 2) model.data = NULL;
-        if (lacks == 3) model.guide = NULL;
-        if (lacks == 4) model.model = NULL;
+        if (lacks == 3) model.model = NULL;
         refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, lacking[lacks]);
         assert_null(t);
     }

@@ -94,9 +94,9 @@ static void endless_guide(rws_path *path, const void *state)
 }
 
 const planted planted_programs[] = {
-    {"a category with a logit of -1e9", "reach", RWS_MISTAKE, "z", "cannot propose", NULL, false, closed_guide,
+    {"a category with a logit of -1e9", "reach", RWS_MISTAKE, "z", "cannot propose", NULL, true, closed_guide,
      mixture_model},
-    {"a category with a logit of -inf", "reach", RWS_MISTAKE, "z", "cannot propose", NULL, false, never_guide,
+    {"a category with a logit of -inf", "reach", RWS_MISTAKE, "z", "cannot propose", NULL, true, never_guide,
      mixture_model},
     {"one mean for all data", "global", RWS_WARNING, "mean", "make them one datum", NULL, false, global_guide,
      global_model, NULL, global_setup},
