@@ -77,6 +77,13 @@ valgrind-py: build-matrix/valgrind/build.ninja ## the tests of the Python packag
 build-matrix/valgrind/build.ninja:
 	$(MAKE) valgrind
 
+.PHONY: docs
+docs: all                        ## the documentation as a site, build/docs/VERSION/index.html, for a browser without a server
+	@$(SETUP) docs
+	@ninja -C build rws.1 extension
+	docs/site/build build/docs
+	@/usr/bin/python3 tests/source/test_site.py build/docs
+
 .PHONY: test-wheel
 test-wheel:                      ## docs/python.md as a newcomer: pip install, the first example, a wheel without a compiler
 	@$(SETUP) python

@@ -52,9 +52,9 @@ void rws__nearest_try(rws_nearest *n, const char *candidate)
     n->distance = d;
 }
 
-rws_nearest_text rws__nearest_question(const rws_nearest *n)
+rws_nearest_text rws__nearest_hint(const rws_nearest *n)
 {
     rws_nearest_text out = {""};
-    if (n->best) snprintf(out.text, sizeof out.text, "; did you mean \"%s\"?", n->best);
+    if (n->best) snprintf(out.text, sizeof out.text, " (did you mean \"%s\"?)", n->best);
     return out;
 }

@@ -2,7 +2,7 @@
  *
  *     rws_nearest near = rws__nearest_to(name);
  *     for (…) rws__nearest_try(&near, candidate);
- *     rws_fail(err, …, "There is no field \"%s\"%s.", name, rws__nearest_question(&near).text);
+ *     rws_fail(err, …, "There is no field \"%s\"%s.", name, rws__nearest_hint(&near).text);
  */
 #ifndef RWS_BASE_NEAREST_H
 #define RWS_BASE_NEAREST_H
@@ -19,7 +19,7 @@ typedef struct {
 rws_nearest rws__nearest_to(const char *name); /* NULL is near to nothing */
 void        rws__nearest_try(rws_nearest *n, const char *candidate);
 
-/* "; did you mean \"x\"?" without the last character, so that a message ends with its own stop; empty if nothing is near. */
-rws_nearest_text rws__nearest_question(const rws_nearest *n);
+/* " (did you mean \"x\"?)" for behind the name; empty if nothing is near. */
+rws_nearest_text rws__nearest_hint(const rws_nearest *n);
 
 #endif

@@ -35,7 +35,7 @@ int rws__field_to_read(rws_path *path, const char *field, const char *function)
                            rws__side_name(path->side), field);
         return i;
     }
-    rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\"%s.", field, rws__nearest_question(&near).text);
+    rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\"%s.", field, rws__nearest_hint(&near).text);
 }
 
 uint32_t rws__field_place(const rws_path *path, int field)

@@ -1,6 +1,7 @@
 #include "engine/setup.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/vecmath.h"
 
 #include <glib.h>
@@ -53,7 +54,10 @@ const char *rws_setup_text(rws_setup *s, const char *name)
 {
     const char *value = name ? rws__setup_given(s, name) : NULL;
     if (value) return value;
-    declare_failed(s, "It asks for a setting \"%s\", which is not in its table.", name ? name : "NULL");
+    rws_nearest near = rws__nearest_to(name);
+    for (int i = 0; i < s->n_given; i++) rws__nearest_try(&near, s->given[i].setting->name);
+    declare_failed(s, "It asks for a setting \"%s\", which is not in its table%s.", name ? name : "NULL",
+                   rws__nearest_hint(&near).text);
     return "";
 }
 

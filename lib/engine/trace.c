@@ -1,6 +1,8 @@
 /* trace.c - sites: what one side drew and the other must visit, and the log-densities of both. */
 #include "engine/internal.h"
 
+#include "base/nearest.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,6 +190,18 @@ static const trace_entry *next_entry(rws_path *path, trace_entry *joined)
     return t;
 }
 
+/* The field or the other site that a site was probably meant to be, for a message. */
+static rws_nearest_text meant(const rws_path *path, const char *name)
+{
+    const rws_engine *e = path->e;
+    rws_nearest       near = rws__nearest_to(name);
+    for (int f = 0; f < e->n_fields; f++) rws__nearest_try(&near, e->fields[f].name);
+    for (uint32_t i = 0; i < path->n_trace; i++)
+        if (strcmp(e->sites[path->trace[i].site].name, name) != 0)
+            rws__nearest_try(&near, e->sites[path->trace[i].site].name);
+    return rws__nearest_hint(&near);
+}
+
 /* Takes the value that the other side drew at the site that is being visited. */
 static void take(rws_path *path, rws_visit *v)
 {
@@ -195,9 +209,9 @@ static void take(rws_path *path, rws_visit *v)
     const trace_entry *t = next_entry(path, &joined);
     char               text[160];
     if (!t)
-        rws__path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws__side_name(path->side),
-                       rws__site_text(path->e, path->site, path->site_visit, text),
-                       rws__side_name(other_side(path->side)),
+        rws__path_fail(path, RWS_BAD_INPUT, "The %s visits site %s%s, but the %s does not%s.",
+                       rws__side_name(path->side), rws__site_text(path->e, path->site, path->site_visit, text),
+                       meant(path, path->e->sites[path->site].name).text, rws__side_name(other_side(path->side)),
                        path->side == RWS_SIDE_MODEL
                            ? "; only sites with the name of a field of the data may be visited by the model alone"
                            : "");
@@ -418,7 +432,8 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
     if (!site || !made || !kernel) rws__path_mistake(path, "rws_simulate was given NULL.");
     const int field = field_number(e, site);
     if (field < 0)
-        rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\", which the model simulates.", site);
+        rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\"%s, which the model simulates.", site,
+                       meant(path, site).text);
     if (e->fields[field].most)
         rws__path_fail(path, RWS_BAD_INPUT,
                        "The model simulates \"%s\", which is a series; a kernel takes a whole field.", site);

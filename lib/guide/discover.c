@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTICLES = 256, FEW_WIDTHS = 2 };
+enum { DATA = 16, PARTICLES = 256, FEW_WIDTHS = 2 };
 
 typedef struct {
     rws_automatic automatic; /* first */
@@ -123,20 +123,34 @@ static void find_growing(rws_guide *g)
     }
 }
 
-static rws_status run(rws_engine *e, rws_setup *s, const rws_model *model, const void *state, rws_error *err)
+/* Zeros, except for inputs, which a program may loop by: these are of training data. */
+static rws_status make_data(rws_setup *s, const rws_model *model, const void *state, float **fields, rws_error *err)
 {
-    const float *fields[RWS_FIELDS];
+    rws_random random = rws__random_new(rws__key_for(s->seed, 0, RWS_KEY_INIT, 5), 0);
+    bool       inputs = false;
     for (int i = 0; i < s->n_fields; i++) {
-        fields[i] = rws_setup_alloc(s, (size_t)s->fields[i].dim * sizeof(float));
+        fields[i] = rws_setup_alloc(s, DATA * (size_t)s->fields[i].dim * sizeof(float));
+        inputs |= s->fields[i].input;
         if (!fields[i]) return RWS_NO_MEMORY;
     }
+    if (!inputs) return RWS_OK;
+    RWS_TRY(RWS_CALL_MODEL(model, data, err, state, RWS_TRAIN, 0, DATA, &random, fields));
+    for (int i = 0; i < s->n_fields; i++)
+        if (!s->fields[i].input) memset(fields[i], 0, DATA * (size_t)s->fields[i].dim * sizeof(float));
+    return RWS_OK;
+}
+
+static rws_status run(rws_engine *e, rws_setup *s, const rws_model *model, const void *state, rws_error *err)
+{
+    float *fields[RWS_FIELDS];
+    RWS_TRY(make_data(s, model, state, fields, err));
     const rws_pass pass = {.program = program,
                            .model = model,
                            .state = state,
                            .mode = RWS_COMPUTE,
-                           .n_data = 1,
-                           .n_particles = PARTICLES,
-                           .fields = fields,
+                           .n_data = DATA,
+                           .n_particles = PARTICLES / DATA,
+                           .fields = (const float *const *)fields,
                            .key = rws__key_for(s->seed, 0, RWS_KEY_INIT, 3)};
     return rws__engine_forward(e, &pass, err);
 }

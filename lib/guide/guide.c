@@ -7,7 +7,8 @@
 int rws__guide_field_of(const rws_guide *g, const char *site)
 {
     for (int i = 0; i < g->setup->n_fields; i++)
-        if (!g->setup->fields[i].label && strcmp(g->setup->fields[i].name, site) == 0) return i;
+        if (!g->setup->fields[i].label && !g->setup->fields[i].input && strcmp(g->setup->fields[i].name, site) == 0)
+            return i;
     return -1;
 }
 
@@ -56,6 +57,13 @@ static void take_prior(rws_path *path, const rws_family *f, const rws_var *param
     for (int i = 0; i < f->n_params; i++) prior[i] = pathwise ? params[i] : rws__var_stop(path, params[i]);
 }
 
+/* Whether a particle has visited a site far more often than prior draws did. The rest comes from the prior, which ends: a head that has
+ * learned to go on might not. */
+static bool is_far(const head *h, int visits)
+{
+    return visits >= 4 * h->most_visits + 100;
+}
+
 static rws_var latent(rws_path *path, const rws_guide *g, const char *site, const rws_family *f, const rws_var *params)
 {
     const int   width = f->n_params ? rws__dist_longest(path, params, f->n_params) : 1;
@@ -65,7 +73,8 @@ static rws_var latent(rws_path *path, const rws_guide *g, const char *site, cons
     const int visits = rws__guide_head_state(path, g, (int)(h - g->heads))->visits;
     take_prior(path, f, params, prior);
     if (!g->sizes.rest || !rws__path_guided(path, site, (uint32_t)visits, &value))
-        value = rws__guide_propose(path, g, h, site, f, prior);
+        value = is_far(h, visits) ? rws__site_propose(path, site, f, prior)
+                                  : rws__guide_propose(path, g, h, site, f, prior);
     rws__guide_chose(path, g, h, value);
     return value;
 }

@@ -79,6 +79,17 @@ static void encode(rws_path *path, const rws_guide *g, memory *m)
     m->encoded = rws_apply(path, RWS_ELU, rws_linear(path, g->encoder, all)).id;
 }
 
+/* How many items the program has come past: of a series that it observes, those that it has observed; of an input, as many as of
+ * the series that it has observed most of. */
+static int items_past(rws_path *path, const rws_guide *g, int field)
+{
+    int most = 0;
+    if (!g->setup->fields[field].input) return rws__guide_series(path, g, field)->seen;
+    for (int i = 0; i < g->setup->n_fields; i++)
+        if (g->reader[i] && rws__guide_series(path, g, i)->seen > most) most = rws__guide_series(path, g, i)->seen;
+    return most;
+}
+
 /* The states of the readers at the items that come next; zeros behind the last item. */
 static rws_var next(rws_path *path, const rws_guide *g)
 {
@@ -87,8 +98,9 @@ static rws_var next(rws_path *path, const rws_guide *g)
     for (int i = 0; i < g->setup->n_fields; i++) {
         if (!g->reader[i]) continue;
         const series_state *s = rws__guide_series(path, g, i);
-        parts[n++] = s->seen < s->length ? rws__path_value(path, s->states[s->seen])
-                                         : rws_zeros(path, rws_layer_picture(g->reader[i], NULL, NULL, NULL));
+        const int           at = items_past(path, g, i);
+        parts[n++] = at < s->length ? rws__path_value(path, s->states[at])
+                                    : rws_zeros(path, rws_layer_picture(g->reader[i], NULL, NULL, NULL));
     }
     return n == 1 ? parts[0] : rws_concat(path, parts, n);
 }

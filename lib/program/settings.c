@@ -1,5 +1,6 @@
 /* settings.c - which settings a run has, and whether what the user typed fits them. */
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "program/program.h"
 
@@ -182,8 +183,10 @@ static rws_status refuse_unknown(const rws_program *p, const rws_estimator *esti
     if (n_owners)
         return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to %s %s, not to %s.", name.text,
                         n_owners == 1 ? "method" : "the methods", owners, estimator->name);
-    return rws_fail(err, RWS_BAD_INPUT, "Neither model %s nor method %s has a setting \"%s\"; `rws list` shows them.",
-                    p->model->name, estimator->name, name.text);
+    rws_nearest near = rws__nearest_to(name.text);
+    for (int i = 0; i < p->setup.n_given; i++) rws__nearest_try(&near, p->setup.given[i].setting->name);
+    return rws_fail(err, RWS_BAD_INPUT, "Neither model %s nor method %s has a setting \"%s\"%s; `rws list` shows them.",
+                    p->model->name, estimator->name, name.text, rws__nearest_hint(&near).text);
 }
 
 /* Gives a setting the value that "name=value" says. */

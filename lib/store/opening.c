@@ -82,31 +82,62 @@ static const char *journal_of(sqlite3 *db)
     return sqlite3_filename_journal(sqlite3_db_filename(db, "main"));
 }
 
-/* Bytes that the store had before the transaction, as its journal says. SQLite makes the store as large again. */
-static int64_t size_before(int fd)
+/* What SQLite reads of a store's first page, and of the first header of its journal. */
+typedef struct {
+    int64_t  size; /* of the store */
+    uint32_t page; /* bytes of a page, as the store says; 0: it is empty, or its first page was not written yet */
+} shape;
+
+static shape shape_of(sqlite3 *db)
 {
-    uint32_t header[7] = {0}; /* the magic number, records, a seed, pages before, bytes of a sector, bytes of a page */
-    const bool whole = pread(fd, header, sizeof header, 0) == sizeof header;
-    return whole ? (int64_t)be32toh(header[4]) * be32toh(header[6]) : 0;
+    uint16_t      page = 0;
+    sqlite3_file *file = file_of(db);
+    const bool    whole = file && file->pMethods->xRead(file, &page, sizeof page, 16) == SQLITE_OK;
+    page = be16toh(page);
+    return (shape){whole_size(db), !whole ? 0 : page == 1 ? 1 << 16 : page};
 }
 
-/* Refuses a journal that is not a file of its own, or says that the store was larger, which one of rws never was, or ends with
- * the name of a super-journal, which SQLite would delete: the journal of several databases that change together, and rws never
- * attaches one. */
-static int check_journal(const char *path, int64_t size)
+static bool is_sector(uint32_t bytes)
 {
-    static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
-    struct stat          is;
-    uint8_t              last[8];
+    return bytes >= 512 && bytes <= 1 << 16 && (bytes & (bytes - 1)) == 0;
+}
+
+static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+
+/* Whether a journal begins as SQLite writes one for a store of this shape. SQLite makes the store as large as it was before the
+ * transaction, and counts in the store's own pages if the journal says 0. A journal that begins with 0 was not brought to disk
+ * before the store was written to, and SQLite does not read it. */
+static bool is_header(int fd, shape store)
+{
+    uint32_t header[7] = {0}; /* the magic number, records, a seed, pages before, bytes of a sector, bytes of a page */
+    if (pread(fd, header, sizeof header, 0) < 1 || !*(const uint8_t *)header) return true;
+    const uint32_t sector = be32toh(header[5]), page = be32toh(header[6]);
+    return memcmp(header, magic, sizeof magic) == 0 && is_sector(sector) && is_sector(page) &&
+           (!store.page || page == store.page) && (int64_t)be32toh(header[4]) * page <= store.size;
+}
+
+/* Whether the file ends with the name of a super-journal, which SQLite would delete: the journal of several databases that
+ * change together, and rws never attaches one. */
+static bool names_another(int fd)
+{
+    struct stat is;
+    uint8_t     last[8];
+    return fstat(fd, &is) == 0 && is.st_size >= 16 &&
+           pread(fd, last, sizeof last, is.st_size - (off_t)sizeof last) == sizeof last &&
+           memcmp(last, magic, sizeof magic) == 0;
+}
+
+/* Refuses a journal that is not a file of its own, or not one that a writer of rws left. */
+static int check_journal(const char *path, shape store)
+{
+    struct stat is;
     if (lstat(path, &is) != 0) return SQLITE_OK; /* there is none; SQLite finds out what else is wrong */
     if (!S_ISREG(is.st_mode)) return RWS_STORE_JOURNAL;
     const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (fd < 0) return errno == ENOENT ? SQLITE_OK : SQLITE_CANTOPEN;
-    const bool whole = fstat(fd, &is) == 0 && is.st_size >= 16 &&
-                       pread(fd, last, sizeof last, is.st_size - (off_t)sizeof last) == sizeof last;
-    const bool names = whole && memcmp(last, magic, sizeof magic) == 0, grows = whole && size_before(fd) > size;
+    const bool ours = is_header(fd, store) && !names_another(fd);
     close(fd);
-    return names || grows ? RWS_STORE_JOURNAL : SQLITE_OK;
+    return ours ? SQLITE_OK : RWS_STORE_JOURNAL;
 }
 
 /* SQLite has the file open, and has not looked at the files beside it yet. */
@@ -115,7 +146,7 @@ static int check_beside(sqlite3 *db)
     struct stat is;
     if (lstat(sqlite3_filename_wal(sqlite3_db_filename(db, "main")), &is) == 0 || is_write_ahead(db))
         return RWS_STORE_WRITE_AHEAD;
-    return check_journal(journal_of(db), whole_size(db));
+    return check_journal(journal_of(db), shape_of(db));
 }
 
 /* ---- limits */

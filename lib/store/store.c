@@ -46,7 +46,8 @@ rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, i
     case RWS_STORE_JOURNAL:
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s-journal\" is not a journal that rws writes: it names another file, which SQLite would "
-                        "delete, or is a link, or says that the store was larger. The store is not opened.",
+                        "delete, or is a link, or says that the store was larger or had other pages. The store is not "
+                        "opened; restore a copy of both files.",
                         file.text);
     case RWS_STORE_WRITE_AHEAD:
         return rws_fail(err, RWS_BAD_INPUT,

@@ -140,9 +140,10 @@ class Trainer(Questions):
         self.folder: Optional[str] = None if out is None else os.path.abspath(os.fspath(out))
         self._inner = _rws.Trainer(program, c, self.folder, False)
         if self.folder and self.model is not None and _rws.rank() == 0:
-            _keep_code(self.folder, self.model)
+            _write_json(os.path.join(self.folder, _CODE), _code.fingerprint(self.model))
             if self.model._arrays:
-                _describe(self.folder, self.model._told)
+                fields = [[name, dim, most] for name, (dim, most) in self.model._told.items()]
+                _write_json(os.path.join(self.folder, _FIELDS), fields)
         self._remember(1)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -176,7 +177,7 @@ class Trainer(Questions):
         if t.model is not None and _rws.rank() == 0:
             _compare_code(t.folder, t.model, bool(config.get("changed")), 4)
             if config.get("changed"):
-                _keep_code(t.folder, t.model)
+                _write_json(os.path.join(t.folder, _CODE), _code.fingerprint(t.model))
         t._remember(2)
         return t
 
@@ -395,12 +396,15 @@ _FIELDS = "fields.json"  # in a run's folder: the shape of arrays that a model i
 _MAX_FIELDS = 1 << 20  # bytes of it
 
 
-def _describe(folder: str, told: Mapping[str, tuple[int, int]]) -> None:
-    path = os.path.join(folder, _FIELDS)
-    if os.path.lexists(path):
-        os.unlink(path)
-    with builtins.open(path, "x") as f:  # a new file: a link that is there is not followed
-        json.dump([[name, dim, most] for name, (dim, most) in told.items()], f)
+def _write_json(path: str, what: Any) -> None:
+    """Writes a small file of a run's folder as a new one: a link or pipe that is there is not followed, but replaced."""
+    try:
+        if os.path.lexists(path):
+            os.unlink(path)
+        with builtins.open(path, "x") as f:
+            json.dump(what, f, indent=1)
+    except IsADirectoryError:
+        raise Error(f"{path} is a folder, but a run keeps a file there: remove it.") from None
 
 
 _CODE = "code.json"  # in a run's folder: the fingerprint of the code of a model in Python
@@ -417,11 +421,6 @@ def _read_json(path: str) -> Any:
         return None
 
 
-def _keep_code(folder: str, model: Model) -> None:
-    with builtins.open(os.path.join(folder, _CODE), "w") as f:
-        json.dump(_code.fingerprint(model), f, indent=1)
-
-
 def _compare_code(folder: str, model: Model, accepted: bool, depth: int) -> None:
     """Warns if the code of the model is not the one that the run began with. Code of another version of Python is not compared."""
     path = os.path.join(folder, _CODE)
@@ -436,7 +435,7 @@ def _is_field(name: Any, dim: Any, most: Any) -> bool:
 
 
 def _read_fields(path: str) -> list[tuple[str, int, int]]:
-    """What `_describe` wrote."""
+    """The shape of arrays, as it was written."""
     try:
         fields = [(name, dim, most) for name, dim, most in _read_json(path)]
     except (ValueError, TypeError):

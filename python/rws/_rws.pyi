@@ -544,7 +544,7 @@ class Posterior:
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
     def sample(self, n: int, seed: int, inputs: Optional[tuple[Any, ...]]) -> list[tuple[Any, Any, Any]]:
-        """Samples of the model."""
+        """Samples of the model; inputs: a question, or None."""
     def close(self) -> None:
         """Gives back memory and threads."""
     @property

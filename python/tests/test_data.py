@@ -186,7 +186,11 @@ class Series(unittest.TestCase):
             os.mkdir(f"{f}/new")
             with open(f"{f}/precious", "w"):
                 os.symlink(f"{f}/precious", f"{f}/new/fields.json")
+                os.symlink(f"{f}/precious", f"{f}/new/code.json")
             trained(M(), {"y": [[0.1], [0.2, 0.3]]}, out=f"{f}/new").close()
+            os.unlink(f"{f}/new/code.json")
+            os.symlink(f"{f}/precious", f"{f}/new/code.json")
+            rws.resume(f"{f}/new", M(), {"y": [[0.1], [0.2, 0.3]]}, changed=True).close()
             self.assertEqual(os.path.getsize(f"{f}/precious"), 0)
         M.most = 1
         with self.assertRaisesRegex(rws.Error, "up to 2 items, more than 1"):

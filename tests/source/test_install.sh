@@ -71,6 +71,22 @@ builds() { # name compiler arguments…: compiles, with flags of pkg-config in t
 builds "a program" $c linked.c -o linked $(pkg-config --cflags --libs rws)
 ./linked >out 2>err && ldd linked | grep -q librws.so.0
 report $? "and runs with librws.so.0"
+if command -v cmake >/dev/null; then
+    mkdir cmade && cat >cmade/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.16)
+project(linked C)
+find_package(rws 0.9 REQUIRED)
+add_executable(linked ../linked.c)
+target_link_libraries(linked rws::rws)
+END
+    cmake -S cmade -B cmade/build -DCMAKE_PREFIX_PATH="$prefix" >out 2>err && cmake --build cmade/build >out 2>err
+    report $? "a program is built by CMake"
+    cmade/build/linked >out 2>err
+    report $? "and runs"
+    sed -i 's/rws 0.9/rws 0.8/' cmade/CMakeLists.txt
+    ! cmake -S cmade -B cmade/older -DCMAKE_PREFIX_PATH="$prefix" >out 2>err
+    report $? "another version is not accepted"
+fi
 builds "a program in C++" $cxx linked.cpp -o linked++ $(pkg-config --cflags --libs rws)
 ./linked++ >out 2>err
 report $? "and runs"

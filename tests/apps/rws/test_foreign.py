@@ -42,7 +42,14 @@ def name_victim(store):
     leave_journal(store, bytes(pathlib.Path("victim").resolve()))
 
 
+def enlarge(store):
+    """A journal with pages of 0 bytes, which SQLite takes for the store's own: it made the store 4 TB large."""
+    header = (MAGIC + struct.pack(">IIIII", 0, 0, 2**30, 512, 0)).ljust(512, b"\0")
+    pathlib.Path(f"{store}-journal").write_bytes(header + bytes(600))
+
+
 HOSTILE = {
+    "a journal with pages of 0 bytes": (enlarge, "had other pages"),
     "a journal that names a file": (name_victim, "names another file"),
     "a view without end": (change(f"ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS SELECT * FROM r WHERE {ENDLESS} > 0"),
                            "not a store of runs"),

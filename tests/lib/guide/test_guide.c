@@ -474,6 +474,60 @@ static void small_models_reach_their_evidence(void **state)
     learns(BURGLARY, "dww", 400, .02, .9);
 }
 
+/* ---- inputs: each datum says how many flips there are, and nobody observes that */
+
+static const rws_param *odds;
+
+static rws_status counted_setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random, (void)state, (void)err;
+    rws_setup_field(s, "x", 1);
+    rws_setup_input(s, "n", 1);
+    odds = rws_setup_param(s, RWS_THETA, "odds", 1, 1, RWS_ZERO);
+    return RWS_OK;
+}
+
+static rws_status counted_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                               float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)err;
+    for (int i = 0; i < n; i++) {
+        fields[1][i] = 1 + (float)rws_random_below(random, 4);
+        fields[0][i] = (float)((double)fields[1][i] / 2 + rws_random_normal(random));
+    }
+    return RWS_OK;
+}
+
+static void counted_model(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_var   sum = number(path, 0);
+    const int n = rws_branch(path, rws_observed(path, "n"));
+    for (int i = 0; i < n; i++) sum = rws_add(path, sum, rws_bernoulli(path, "yes", rws_parameter(path, odds)));
+    rws_normal(path, "x", sum, number(path, .6));
+}
+
+static void inputs_are_seen_by_both(void **state)
+{
+    (void)state;
+    rws_model counted = small;
+    counted.name = "counted";
+    counted.setup = counted_setup;
+    counted.data = counted_data;
+    counted.model = counted_model;
+    for (int method = 0; method < 2; method++) {
+        rws_trainer *t =
+            trainer_for(&(rws_config){.method = method ? "ws" : "ww", .seed = 4, .eval_particles = 20}, &counted);
+        rws_measures m;
+        steps(t, 300);
+        evaluate(t, &m);
+        assert_true(fabs(metric_of(t, &m, "exact") - metric_of(t, &m, "log_evidence")) < .03);
+        assert_true(metric_of(t, &m, "ess") > .85);
+        assert_null(rws_trainer_unguided(t));
+        rws_trainer_free(t);
+    }
+}
+
 /* ---- modes */
 
 /* The same numbers, particle by particle. */
@@ -629,6 +683,33 @@ static void a_site_that_is_met_later_is_named(void **state)
     rws_trainer_free(t);
 }
 
+/* ---- a head that never stops */
+
+static void walk_model(rws_path *path, const void *state)
+{
+    (void)state;
+    int n = 0;
+    while (rws_flip(path, "more", number(path, -1))) n++;
+    rws_normal(path, "x", number(path, n), number(path, 1));
+}
+
+static void a_guide_that_goes_on_for_ever_ends_as_the_prior_does(void **state)
+{
+    (void)state;
+    which = RARE;
+    rws_model      walk = small;
+    rws_param_view view;
+    rws_error      err = {""};
+    walk.model = walk_model;
+    walk.metrics = NULL;
+    rws_trainer *t = trainer_for(&(rws_config){.method = "ww", .batch = 4}, &walk);
+    assert_true(rws_trainer_find(t, "phi.auto.out.more.bias", &view));
+    view.values[0] = 1000;
+    rws_trainer_changed(t);
+    assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+    rws_trainer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -636,12 +717,14 @@ int main(void)
         cmocka_unit_test(gradients_pass_through_values),
         cmocka_unit_test(the_guide_starts_at_the_prior),
         cmocka_unit_test(small_models_reach_their_evidence),
+        cmocka_unit_test(inputs_are_seen_by_both),
         cmocka_unit_test(scalar_mode_agrees),
         cmocka_unit_test(a_loop_has_the_numbers_of_its_plain_twin),
         cmocka_unit_test_setup_teardown(a_run_goes_on_where_it_was, folder_make, folder_remove),
         cmocka_unit_test(a_guide_may_leave_sites_out),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(a_site_that_is_met_later_is_named),
+        cmocka_unit_test(a_guide_that_goes_on_for_ever_ends_as_the_prior_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -555,10 +555,28 @@ static void a_journal_that_names_a_file_is_refused(void **state)
     refuses_store("is a link");
     assert_true(is_there("victim"));
     unlink(journal);
-    static const char huge[512] =
-        "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7\0\0\0\0\0\0\0\0\x7f\0\0\0\0\0\x02\0\0\0\x10"; /* pages */
-    spill("run/metrics.sqlite-journal", huge, sizeof huge);
-    refuses_store("was larger");
+    static const char        begin[] = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7\0\0\0\0\0\0\0\0";
+    static const char *const rest[] = {
+        "\x7f\0\0\0"
+        "\0\0\x02\0"
+        "\0\0\x10\0", /* pages before, bytes of a sector and of a page: too many pages, */
+        "\x7f\0\0\0"
+        "\0\0\x02\0"
+        "\0\0\0\0", /* a page of 0 bytes, which SQLite takes for the store's own, */
+        "\0\0\0\x01"
+        "\0\0\x02\0"
+        "\0\0\x02\0", /* other pages than the store's, */
+        "\0\0\0\x01"
+        "\0\0\0\x20"
+        "\0\0\x10\0", /* a sector that no disk has */
+    };
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
+        char header[512] = {0};
+        memcpy(header, begin, 16);
+        memcpy(header + 16, rest[i], 12);
+        spill("run/metrics.sqlite-journal", header, sizeof header);
+        refuses_store("other pages");
+    }
     unlink(journal);
     must(record(f, 500, 1, &err), &err);
 }

@@ -458,6 +458,96 @@ static void regression_is_least_squares(void **state)
     }
 }
 
+/* ---- a single number as the parameter of a vector, and names that are misspelt */
+
+enum { NUMBERS = 4 };
+
+typedef enum { SPREAD, LISTED, CAPITAL, MISSPELT } wide_kind;
+
+static rws_status wide_setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random, (void)err;
+    wide_kind *k = *state = rws_setup_alloc(s, sizeof *k);
+    rws_setup_field(s, "y", NUMBERS);
+    rws_setup_field(s, "bits", NUMBERS);
+    *k = (wide_kind)rws_setup_int(s, "kind");
+    return RWS_OK;
+}
+
+static rws_status wide_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                            float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)random, (void)err;
+    for (int i = 0; i < n * NUMBERS; i++) fields[0][i] = (float)i / 3, fields[1][i] = (float)(i % 3 == 0);
+    return RWS_OK;
+}
+
+static void wide_guide(rws_path *path, const void *state)
+{
+    if (*(const wide_kind *)state == MISSPELT) rws_observed(path, "bist");
+    rws_normal(path, "m", rws_constant(path, 0.3f), rws_constant(path, 0.7f));
+}
+
+static void wide_model(rws_path *path, const void *state)
+{
+    const wide_kind k = *(const wide_kind *)state;
+    const rws_var   m = rws_normal(path, "m", rws_constant(path, 0), rws_constant(path, 1));
+    const rws_var   zeros = k == LISTED ? rws_zeros(path, NUMBERS) : rws_constant(path, 0);
+    rws_normal(path, k == CAPITAL ? "Y" : "y", rws_add(path, m, zeros), rws_constant(path, 2));
+    rws_bernoulli(path, "bits", rws_add(path, m, rws_zeros(path, NUMBERS)));
+}
+
+static const rws_model wide = {
+    .abi = RWS_ABI,
+    .name = "wide",
+    .help = "one mean for four numbers",
+    .settings = (const rws_setting[]){{"kind", "0", 0, 3, "how", true}, {0}},
+    .defaults = {.batch = 2, .particles = 3, .n_test = 2},
+    .setup = wide_setup,
+    .data = wide_data,
+    .guide = wide_guide,
+    .model = wide_model,
+};
+
+static double wide_evidence(const char *kind, const char *method)
+{
+    rws_config   c = {.method = method, .n_set = 1, .set = {kind}};
+    rws_trainer *t = trainer_for(&c, &wide);
+    const double found = metric(t, "log_evidence");
+    steps(t, 2);
+    rws_trainer_free(t);
+    return found;
+}
+
+static void one_number_is_spread(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"ws", "ww", "vimco"};
+    for (int i = 0; i < 3; i++) {
+        const double spread = wide_evidence("kind=0", methods[i]), listed = wide_evidence("kind=1", methods[i]);
+        assert_true(isfinite(spread) && fabs(spread - listed) < 1e-5);
+    }
+}
+
+static void names_are_suggested(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"kind=2", "kind=3"};
+    static const char *const words[] = {"\"Y\" (did you mean \"y\"?)", "\"bist\" (did you mean \"bits\"?)"};
+    rws_error                err;
+    for (int i = 0; i < 2; i++) {
+        rws_config   c = {.method = "ww", .n_set = 1, .set = {kinds[i]}};
+        rws_trainer *t = trainer_for(&c, &wide);
+        assert_int_equal(rws_trainer_step(t, &err), RWS_BAD_INPUT);
+        if (!strstr(err.text, words[i])) fail_msg("%s", err.text);
+        rws_trainer_free(t);
+    }
+    rws_config   c = {.method = "ww", .n_set = 1, .set = {"kid=1"}};
+    rws_trainer *t;
+    assert_int_equal(rws_trainer_new(&c, &wide, &t, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "\"kid\" (did you mean \"kind\"?)"));
+}
+
 /* ---- what programs must not do */
 
 typedef enum { USES, LOOKS, BRANCHES, FACTORS, READS, VISITS, ITEM, DRAWN, KINDS } kind;
@@ -577,6 +667,8 @@ int main(void)
         cmocka_unit_test(samples_have_inputs),
         cmocka_unit_test(answers_are_conditional),
         cmocka_unit_test(regression_is_least_squares),
+        cmocka_unit_test(one_number_is_spread),
+        cmocka_unit_test(names_are_suggested),
         cmocka_unit_test(the_model_does_not_know_the_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
