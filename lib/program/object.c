@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +52,7 @@ rws_status rws__object_open(const char *path, rws_object *out, rws_error *err)
     const void *bytes = out->fd >= 0 ? map(out->fd, &size) : NULL;
     const int   why = errno;
     const bool  taken = bytes && take_sha256(bytes, size, out->fingerprint);
+    if (bytes) out->has_origin = memmem(bytes, size, "$ORIGIN", 7) || memmem(bytes, size, "${ORIGIN}", 9);
     if (bytes) munmap((void *)bytes, size);
     if (taken) return RWS_OK;
     rws__object_close(out);
@@ -87,11 +89,11 @@ bool rws__object_fits(const rws_object *o, const char *fingerprint)
     return strcmp(text, fingerprint) == 0;
 }
 
-bool rws__object_is_there(const rws_object *o)
+bool rws__object_is_same_file(const rws_object *a, const rws_object *b)
 {
-    struct stat file, there;
-    return fstat(o->fd, &file) == 0 && stat(o->path, &there) == 0 && file.st_ino == there.st_ino &&
-           file.st_dev == there.st_dev;
+    struct stat file, other;
+    return fstat(a->fd, &file) == 0 && fstat(b->fd, &other) == 0 && file.st_ino == other.st_ino &&
+           file.st_dev == other.st_dev;
 }
 
 /* ---- the user's list */
@@ -176,11 +178,23 @@ static void write_list(const char *folder, const char *line, const char *list)
     free(path);
 }
 
+/* The folder of the list, locked until it is closed; -1 if it cannot be had. On a file system without locks it is not
+ * locked. */
+static int lock_list(const char *folder)
+{
+    if (rws__file_make_folder(folder, NULL) != RWS_OK) return -1;
+    const int fd = TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd >= 0) (void)!TEMP_FAILURE_RETRY(flock(fd, LOCK_EX));
+    return fd;
+}
+
 void rws__object_remember(const rws_object *o)
 {
-    char *folder = folder_of_list(), *line = folder ? line_of(o) : NULL, *list = line ? read_list(folder) : NULL;
-    if (line && !(list && has_line(list, line)) && rws__file_make_folder(folder, NULL) == RWS_OK)
-        write_list(folder, line, list);
+    char     *folder = rws__object_is_known(o) ? NULL : folder_of_list(), *line = folder ? line_of(o) : NULL;
+    const int fd = line ? lock_list(folder) : -1;
+    char     *list = fd >= 0 ? read_list(folder) : NULL;
+    if (fd >= 0) write_list(folder, line, list);
+    if (fd >= 0) close(fd);
     free(folder);
     free(line);
     free(list);

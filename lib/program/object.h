@@ -17,25 +17,26 @@ typedef struct {
     char *path; /* absolute, without links */
     int   fd;   /* of the file whose bytes have the fingerprint */
     char  fingerprint[RWS_FINGERPRINT_SIZE];
+    bool  has_origin; /* its bytes name $ORIGIN: it may need libraries beside it */
 } rws_object;
 
 /* Opens the file and takes its fingerprint. RWS_BAD_INPUT with a message that names the path, RWS_NO_MEMORY. After a
- * failure
- * *out is empty. */
+ * failure *out is empty. */
 rws_status rws__object_open(const char *path, rws_object *out, rws_error *err) __attribute__((warn_unused_result));
 void       rws__object_close(rws_object *o); /* an empty one is allowed */
 
-/* Whether a run's file has the fingerprint of this object: as SHA-256, or as FNV-1a, which versions before 0.10 wrote.
- * */
+/* Whether a run's file has the fingerprint of this object: as SHA-256, or as FNV-1a, which versions before 0.10
+ * wrote. */
 bool rws__object_fits(const rws_object *o, const char *fingerprint);
 
-/* Whether the path is still that of the file that was opened. */
-bool rws__object_is_there(const rws_object *o);
+/* Whether both are open files with one inode; their bytes differ if the file was overwritten in between. */
+bool rws__object_is_same_file(const rws_object *a, const rws_object *b);
 
 /* Whether the user's list has this path with this fingerprint. */
 bool rws__object_is_known(const rws_object *o);
 
-/* Adds the object to the list, in place of what it had under this path. A failure leaves the list as it was. */
+/* Adds the object to the list, in place of what it had under this path. A failure leaves the list as it was. Processes
+ * that do so at once wait for each other. */
 void rws__object_remember(const rws_object *o);
 
 /* The fingerprint of a file's bytes. */

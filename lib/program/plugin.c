@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <glib.h>
 #include <math.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,52 +162,124 @@ static rws_status check_object(const rws_config *c, const rws_recorded *r, const
                     shown(r->fingerprint).text);
 }
 
-/* ---- a shared object that is loaded */
+/* ---- shared objects that are loaded */
 
-typedef struct {
-    void      *handle;
-    rws_object object; /* open as long as the library, which may be known to the loader as its file descriptor */
-    atomic_int users;
+/* The loader takes a library that it has under the same name, whatever the file has become, so that every file is loaded
+ * under a name of its own. `next` is of the list of all that are loaded. One that the loader keeps after its last user
+ * (-z nodelete, unique symbols of C++) stays in the list. */
+typedef struct loaded {
+    struct loaded *next;
+    void          *handle;
+    rws_object     object; /* open, so that no other file gets its inode */
+    char          *name;   /* for the loader */
+    int            users;
 } loaded;
 
-/* Loads the object. Where the user has not named its path in this call, the bytes alone are trusted: they are loaded
- * through the open file, so that it does not matter if the path leads to another file meanwhile. A path that was named
- * must still lead to the file whose fingerprint was taken. */
-static rws_status link_in(loaded *l, const char *path, bool named, rws_error *err)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the list and what is in it */
+static loaded         *list;
+
+/* A spelling of "folder/file" that no other load of this process has: the binary digits of a number between them, "/" for 0
+ * and "./" for 1, which lead to the same file. The loader's $ORIGIN is the folder all the same. NULL without memory. */
+static char *spell(const char *folder, const char *file, unsigned number)
 {
-    char by_file[40];
-    snprintf(by_file, sizeof by_file, "/proc/self/fd/%d", l->object.fd);
-    l->handle = dlopen(named ? l->object.path : by_file, RTLD_NOW | RTLD_LOCAL);
-    if (!l->handle) {
-        const char *why = dlerror();
-        return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be loaded: %s.", rws__quote(path).text,
-                        why ? rws__quote(why).text : "no reason is given");
-    }
-    if (rws__object_is_there(&l->object) || !named) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" was replaced while it was being loaded; try again.",
-                    rws__quote(path).text);
+    char digits[2 * 32 + 1], *at = digits, *name;
+    for (int i = 0; i < 32; i++) at = stpcpy(at, number >> i & 1 ? "./" : "/");
+    return asprintf(&name, "%s/%s%s", folder, digits, file) < 0 ? NULL : name;
 }
 
+/* The names of the object for the loader: by its path, and by the file that is open. False without memory. */
+static bool name_object(const rws_object *o, char *names[static 2])
+{
+    static unsigned number;
+    char            file[16], *folder = strdup(o->path), *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash) *slash = '\0';
+    snprintf(file, sizeof file, "%d", o->fd);
+    names[0] = slash ? spell(folder, slash + 1, ++number) : NULL;
+    names[1] = spell("/proc/self/fd", file, ++number);
+    free(folder);
+    return names[0] && names[1];
+}
+
+static rws_status not_loaded(const char *path, bool by_path, rws_error *err)
+{
+    const char *why = dlerror();
+    return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be loaded: %s%s.", rws__quote(path).text,
+                    why ? rws__quote(why).text : "no reason is given",
+                    by_path ? "" : "; --model with its path loads it by its name");
+}
+
+/* Loads the object. Where the user has not named its path in this call, the bytes alone are trusted: they are loaded
+ * through the open file, so that it does not matter if the path leads to another file meanwhile. An object that asks for
+ * libraries beside it is loaded by its path. In either case what was loaded must be the file whose fingerprint was taken. */
+static rws_status link_in(loaded *l, const char *path, bool named, rws_error *err)
+{
+    char      *names[2];
+    const bool memory = name_object(&l->object, names), by_path = named || l->object.has_origin;
+    l->name = names[!by_path];
+    if (memory) l->handle = dlopen(l->name, RTLD_NOW | RTLD_LOCAL);
+    void *const same = l->handle ? dlopen(names[1], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
+    if (same) dlclose(same);
+    free(names[by_path]);
+    if (!memory) return rws_no_memory(err, "a shared object");
+    if (!l->handle) return not_loaded(path, by_path, err);
+    if (same != l->handle)
+        return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" was replaced while it was being loaded; try again.",
+                        rws__quote(path).text);
+    l->next = list;
+    list = l;
+    return RWS_OK;
+}
+
+/* Takes the object out of the list, unless the loader keeps it. */
 static void release(loaded *l)
 {
     if (l->handle) dlclose(l->handle);
+    l->handle = l->handle ? dlopen(l->name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
+    if (l->handle) return;
+    loaded **at = &list;
+    while (*at && *at != l) at = &(*at)->next;
+    if (*at) *at = l->next;
     rws__object_close(&l->object);
+    free(l->name);
     free(l);
 }
 
-static rws_status load(const rws_config *c, const rws_recorded *r, const char *path, loaded *l, const rws_model **model,
-                       rws_error *err)
+/* Uses the object if its file is loaded already: *l is then the one in the list. */
+static rws_status find_loaded(loaded **l, const char *path, rws_error *err)
 {
-    const rws_status opened = rws__object_open(path, &l->object, err);
+    loaded *at = list;
+    while (at && !rws__object_is_same_file(&at->object, &(*l)->object)) at = at->next;
+    if (!at) return RWS_OK;
+    if (strcmp(at->object.fingerprint, (*l)->object.fingerprint) != 0)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" was overwritten after this program had loaded it: start the program again, and build "
+                        "the object as a new file, as compilers do.",
+                        rws__quote(path).text);
+    at->users++;
+    release(*l);
+    *l = at;
+    return RWS_OK;
+}
+
+static rws_status load(const rws_config *c, const rws_recorded *r, const char *path, loaded **l,
+                       const rws_model **model, rws_error *err)
+{
+    const rws_status opened = rws__object_open(path, &(*l)->object, err);
     if (opened == RWS_BAD_INPUT && !c->model) return refuse_unnamed(r, ", which is not there", err);
     RWS_TRY(opened);
-    RWS_TRY(check_object(c, r, &l->object, err));
-    RWS_TRY(link_in(l, path, c->model, err));
-    const rws_model *found = dlsym(l->handle, "rws_user_model");
+    RWS_TRY(check_object(c, r, &(*l)->object, err));
+    RWS_TRY(find_loaded(l, path, err));
+    if (!(*l)->handle) RWS_TRY(link_in(*l, path, c->model, err));
+    const rws_model *found = dlsym((*l)->handle, "rws_user_model");
     RWS_TRY(check(found, path, err));
-    if (c->model) rws__object_remember(&l->object);
+    if (c->model) rws__object_remember(&(*l)->object);
     *model = found;
     return RWS_OK;
+}
+
+static void unload(loaded *l)
+{
+    if (--l->users == 0) release(l);
 }
 
 static rws_status load_path(const rws_config *c, const rws_recorded *r, const char *path, const rws_model **model,
@@ -215,10 +287,12 @@ static rws_status load_path(const rws_config *c, const rws_recorded *r, const ch
 {
     loaded *l = calloc(1, sizeof *l);
     if (!l) return rws_no_memory(err, "a shared object");
+    pthread_mutex_lock(&lock);
     l->users = 1;
-    const rws_status status = load(c, r, path, l, model, err);
+    const rws_status status = load(c, r, path, &l, model, err);
     if (status == RWS_OK) *library = l;
-    else release(l);
+    else unload(l);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 
@@ -253,12 +327,20 @@ rws_status rws__model_load(const rws_config *config, const rws_recorded *r, cons
 void *rws__model_load_again(void *library)
 {
     loaded *l = library;
+    pthread_mutex_lock(&lock);
     if (l) l->users++;
+    pthread_mutex_unlock(&lock);
     return l;
 }
 
 void rws__model_unload(void *library)
 {
-    loaded *l = library;
-    if (l && --l->users == 0) release(l);
+    pthread_mutex_lock(&lock);
+    if (library) unload(library);
+    pthread_mutex_unlock(&lock);
+}
+
+const rws_object *rws__model_object(const void *library)
+{
+    return library ? &((const loaded *)library)->object : NULL;
 }

@@ -8,6 +8,7 @@
 #ifndef RWS_PROGRAM_PLUGIN_H
 #define RWS_PROGRAM_PLUGIN_H
 
+#include "program/object.h"
 #include "rws_train.h"
 
 #include <string.h>
@@ -47,5 +48,8 @@ rws_status rws__model_load(const rws_config *config, const rws_recorded *recorde
 void *rws__model_load_again(void *library);
 
 void rws__model_unload(void *library); /* NULL is allowed */
+
+/* The file that the library was loaded from, valid as long as the library. NULL leads to NULL. */
+const rws_object *rws__model_object(const void *library);
 
 #endif

@@ -1,7 +1,8 @@
-"""test_doors.py PROGRAM DOOR.so OTHER.so - no file of a run's folder makes a program run code: every door (command, HTTP, Python)
+"""test_doors.py PROGRAM DOOR.so OTHER.so KEPT.so KEPT2.so NEEDY.so LIBRARY - no file of a run's folder makes a program run code: every door (command, HTTP, Python)
 against every way in which a file can name a shared object, and the ways in which users name their own.
 
-DOOR.so and OTHER.so write to $RWS_DOOR_MARK when they are loaded. Prints TAP, and the table of doors as comments.
+The objects write their number to $RWS_DOOR_MARK when they are loaded; the loader keeps KEPT.so and KEPT2.so, and NEEDY.so needs
+LIBRARY in its own folder. Prints TAP, and the table of doors as comments.
 """
 import http.client
 import itertools
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-RWS, DOOR, OTHER = (os.path.realpath(path) for path in sys.argv[1:4])
+RWS, DOOR, OTHER, KEPT, KEPT2, NEEDY, LIBRARY = (os.path.realpath(path) for path in sys.argv[1:8])
 WORK = tempfile.mkdtemp(prefix="rws-doors-")
 MARK = os.path.join(WORK, "mark")
 PARTS = ("config", "checkpoint", "store")
@@ -43,12 +44,19 @@ def rws(*arguments, state="user"):
     return subprocess.run([RWS, *arguments], capture_output=True, text=True, cwd=HERE, env=environment(state), timeout=120)
 
 
+def which_ran():
+    """The numbers of the objects that were loaded since the last call."""
+    if not os.path.exists(MARK):
+        return []
+    with open(MARK) as f:
+        numbers = [int(line) for line in f]
+    os.unlink(MARK)
+    return numbers
+
+
 def ran():
     """Whether an object was loaded since the last call."""
-    if not os.path.exists(MARK):
-        return False
-    os.unlink(MARK)
-    return True
+    return which_ran() != []
 
 
 def entered(door, way):
@@ -286,6 +294,73 @@ def test_user_elsewhere():
         report(ran() == good and (done.returncode == 0) == good, f"Python, changed: {call}", done.stderr)
 
 
+# ---- what runs is what was checked
+
+def put(object, path):
+    """Replaces a file by a new one, as a compiler does."""
+    shutil.copy(object, path + ".new")
+    os.rename(path + ".new", path)
+
+
+def test_needy():
+    """A library beside an object is found also if the object is on the user's list."""
+    folder = os.path.join(HERE, "needy")
+    os.makedirs(folder)
+    for path in (NEEDY, LIBRARY):
+        shutil.copy(path, folder)
+    succeeds("with a library beside it", "train", "./needy/door4.so", *SMALL, "--out", "needy/run")
+    succeeds("also if it was named before", "eval", "needy/run")
+
+
+def test_rebuilt_in_server():
+    mine = os.path.join(HERE, "again.so")
+    for object, run in ((DOOR, "one"), (OTHER, "two"), (DOOR, None)):
+        put(object, mine)
+        if run:
+            succeeds("a run", "train", "./again.so", *SMALL, "--out", "again/" + run)
+    server = Server("again", "--model", "./again.so")
+    try:
+        runs = {run["name"]: run["id"] for run in json.loads(server.ask("/api/runs")[1])["runs"]}
+        for name, number in (("one", 0), ("two", 1)):
+            status, answer = server.ask(f"/api/runs/{runs[name]}/sample", {"n": 1})
+            report(status == 200 and which_ran() == [number], f"rws serve runs the object of run {name}", answer)
+            put(OTHER, mine)
+    finally:
+        server.stop()
+
+
+REBUILT = """
+import os, shutil, rws
+def put(number):
+    shutil.copy(f"{number}.so", "new.so")
+    os.rename("new.so", "mine.so")
+def train(out):
+    return rws.train("./mine.so", out="rebuilt/" + out, particles=2, batch=4, iterations=4, n_test=3, progress=False)
+put(0); one = train("one")
+put(1); two = train("two")
+rws.open("rebuilt/two")
+put(2); train("three").close()
+put(3); train("four").close()
+rws.open("rebuilt/four").close()
+shutil.copy("2.so", "mine.so")
+try:
+    train("five")
+except rws.Error as e:
+    print(e, flush=True)
+os._exit(0)  # without the end of the library, whose code is gone
+"""
+
+
+def test_rebuilt_in_python():
+    """Every object of one session runs its own code, also if others of its path are loaded; one that is overwritten is refused."""
+    for number, path in enumerate((DOOR, OTHER, KEPT, KEPT2)):
+        shutil.copy(path, os.path.join(HERE, f"{number}.so"))
+    done = python(REBUILT)
+    numbers = which_ran()
+    report(done.returncode == 0 and numbers == [0, 1, 2, 3], "Python: a rebuilt object runs", (numbers, done))
+    report("start the program again" in done.stdout, "Python: an object that is overwritten is refused", done)
+
+
 def print_table():
     print("# door: times that a file named the object / times that it was loaded")
     for door, ways in table.items():
@@ -304,6 +379,11 @@ try:
     test_quotes(folders["config + checkpoint, absolute"])
     test_user()
     test_user_elsewhere()
+    test_needy()
+    if has_serve():
+        test_rebuilt_in_server()
+    if "PYTHONPATH" in os.environ:
+        test_rebuilt_in_python()
 finally:
     print_table()
     shutil.rmtree(WORK, ignore_errors=True)

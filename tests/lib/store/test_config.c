@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void same_config(const rws_config *a, const rws_config *b)
@@ -260,7 +261,7 @@ static void model_has_a_fingerprint(void **state)
     (void)state;
     made_run   *t = made_run_new(&two_slots, 4);
     rws_error   err = {""};
-    rws_object  object;
+    rws_object  object, other;
     char        path[PATH_MAX];
     const char *vector = "sha256:c3ab8ff13720e8ad9047dd39466b3c8974e592c2fa383d4a3960714caef0c4f2"; /* of "foobar" */
     strcpy(path, in_folder("mine.so"));
@@ -270,14 +271,15 @@ static void model_has_a_fingerprint(void **state)
     assert_true(rws__object_fits(&object, vector));
     assert_true(rws__object_fits(&object, "fnv1a:85944171f73967e8")); /* a test vector of FNV */
     assert_false(rws__object_fits(&object, "fnv1a:85944171f73967e9"));
-    assert_true(rws__object_is_there(&object));
+    assert_true(rws__object_is_same_file(&object, &object));
     t->config.model = path;
     rws__folder_close(create(t));
     unlink(path);
     spill("mine.so", "foobaR", 6);
-    assert_false(rws__object_is_there(&object));
+    must(rws__object_open(path, &other, &err), &err);
+    assert_false(rws__object_is_same_file(&object, &other)); /* the first one is open, and its inode taken */
     rws__object_close(&object);
-    must(rws__object_open(path, &object, &err), &err);
+    object = other;
     assert_false(rws__object_fits(&object, vector));
     assert_false(rws__object_fits(&object, "fnv1a:85944171f73967e8"));
     rws__object_close(&object);
@@ -294,6 +296,33 @@ static void model_has_a_fingerprint(void **state)
     open_refused("run/config.json", "\"model_fingerprint\"");
     json_decref(j);
     made_run_free(t);
+}
+
+/* Names 8 objects in as many processes: none is lost from the list. */
+static void objects_are_named_at_once(void)
+{
+    char       name[8];
+    rws_object o[8];
+    rws_error  err = {""};
+    pid_t      child[8];
+    int        status;
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "%d.so", i);
+        spill(name, name, 4);
+        must(rws__object_open(in_folder(name), &o[i], &err), &err);
+    }
+    for (int i = 0; i < 8; i++) {
+        child[i] = fork();
+        if (child[i] == 0) {
+            rws__object_remember(&o[i]);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 8; i++) assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+    for (int i = 0; i < 8; i++) {
+        assert_true(rws__object_is_known(&o[i]));
+        rws__object_close(&o[i]);
+    }
 }
 
 /* The list of objects that the user has named: an entry for each path, the mode 0600, and no list that others may write. */
@@ -327,6 +356,7 @@ static void named_objects_are_remembered(void **state)
     rws__object_remember(&two); /* in a new list */
     assert_true(rws__object_is_known(&two));
     assert_false(rws__object_is_known(&one));
+    objects_are_named_at_once();
     setenv("XDG_STATE_HOME", "relative", 1);
     setenv("HOME", "", 1);
     rws__object_remember(&one); /* there is no place for it */
