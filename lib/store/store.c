@@ -45,7 +45,8 @@ static rws_status explain_foreign(sqlite3 *db, const char *file, rws_error *err)
     char kind[16] = "", name[64] = "", how[160] = "";
     if (!db || !rws__store_foreign(db, kind, name))
         return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" is not a store of runs: it lacks tables that rws makes, or has others in their place.",
+                        "\"%s\" is not a store of runs: it lacks tables that rws makes, or has views or other tables "
+                        "in their place.",
                         file);
     if (is_word(kind) && is_word(name))
         snprintf(how, sizeof how, " This removes it, if it is yours: sqlite3 FILE \"DROP %s %s\".", kind, name);
