@@ -172,6 +172,7 @@ static rws_status check_file(const char *path, rws_error *err)
     int      format, code = rws__store_open(path, false, &db);
     if (!code) code = rws__store_check(db, &format);
     rws_status status = RWS_OK;
+    if ((code & 0xff) == SQLITE_INTERRUPT) rws__store_remember_slow(path);
     if (code == SQLITE_NOTADB)
         status =
             rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs: name a metrics.sqlite, or the folder of runs.",

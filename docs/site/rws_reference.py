@@ -93,6 +93,7 @@ class Writer:
         self.kinds = kinds  # name: role of the C domain
         self.enums = enums  # name of a constant: its type
         self.lines = []
+        self.declared = set()
 
     def add(self, *lines, indent=0):
         self.lines += [' ' * indent + line if line else '' for line in lines]
@@ -156,6 +157,9 @@ class Writer:
 
     def source(self, codes, comment):
         for name in filter(None, map(names_of, codes)):
+            if name in self.declared:
+                continue  # a macro with another definition for another compiler
+            self.declared.add(name)
             self.add(f'.. c:{self.kinds[name]}:: {name}', '   :no-typesetting:', '')
         if comment:
             self.comment(comment)

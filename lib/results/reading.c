@@ -13,6 +13,27 @@ void rws__head_release(rws_head *h)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
 }
 
+/* How many more rows, and bytes of text, a store may have. */
+typedef struct {
+    int64_t rows, bytes;
+} budget;
+
+static budget budget_of(sqlite3 *db)
+{
+    const int64_t size = rws__store_size(db);
+    return (budget){size, size};
+}
+
+/* Takes a row, with the texts of the columns from `first` to before `end`, from the budget. Returns SQLITE_CORRUPT if it is used up: rows
+ * share pages, and would fill the memory. */
+static int spend(budget *left, sqlite3_stmt *s, int first, int end)
+{
+    left->rows--;
+    for (int i = first; i < end; i++)
+        if (sqlite3_column_type(s, i) == SQLITE_TEXT) left->bytes -= sqlite3_column_bytes(s, i);
+    return left->rows < 0 || left->bytes < 0 ? SQLITE_CORRUPT : SQLITE_OK;
+}
+
 /* Copies a text or NULL; false without memory. */
 static bool copy_text(sqlite3_stmt *s, int column, char **out)
 {
@@ -25,13 +46,13 @@ int rws__heads_read(sqlite3 *db, const char *only, rws_heads *out)
 {
     static const char sql[] = "SELECT run, config, host, version, started, sentence, iteration, seconds, early"
                               " FROM " RWS_STORE_ALL_RUNS " WHERE ?1 IS NULL OR run = ?1";
-    const int64_t     most = rws__store_size(db);
+    budget            left = budget_of(db);
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        code = rws__list_grow(&out->list, out->n, &out->capacity, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
-        if (!code && out->n > most) code = SQLITE_CORRUPT;
+        code = spend(&left, s, 0, 6);
+        if (!code && !rws__list_grow(&out->list, out->n, &out->capacity, sizeof *out->list)) code = SQLITE_NOMEM;
         if (code) break;
         rws_head *h = &out->list[out->n++];
         *h = (rws_head){.iteration = (uint64_t)sqlite3_column_int64(s, 6),
@@ -78,7 +99,7 @@ int rws__points_read(sqlite3 *db, const char *run, double from, rws_points *out)
 {
     static const char sql[] = "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 AND iteration >= ?2"
                               " ORDER BY run, iteration, name";
-    const int64_t     most = rws__store_size(db);
+    budget            left = budget_of(db);
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), last = -1;
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
@@ -87,7 +108,7 @@ int rws__points_read(sqlite3 *db, const char *run, double from, rws_points *out)
         const char *name = (const char *)sqlite3_column_text(s, 0);
         last = find_name(out, name ? name : "", last + 1 < out->n_names ? last + 1 : 0);
         const bool grown = last >= 0 && rws__list_grow(&out->list, out->n, &out->capacity, sizeof *out->list);
-        code = !grown ? SQLITE_NOMEM : out->n > most ? SQLITE_CORRUPT : SQLITE_OK;
+        code = grown ? spend(&left, s, 0, 1) : SQLITE_NOMEM;
         if (grown) out->list[out->n++] = (rws_point){last, number_at(s, 1), number_at(s, 2), number_at(s, 3)};
     }
     sqlite3_finalize(s);
@@ -96,12 +117,15 @@ int rws__points_read(sqlite3 *db, const char *run, double from, rws_points *out)
 
 int rws__shots_count(sqlite3 *db, const char *run, int *n)
 {
-    sqlite3_stmt *s = NULL;
-    int           code = sqlite3_prepare_v2(db, "SELECT count(*) FROM snapshots WHERE run = ?1", -1, &s, NULL);
+    static const char sql[] = "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE run = ?1 LIMIT ?2)";
+    const int64_t     most = rws__store_size(db);
+    sqlite3_stmt     *s = NULL;
+    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
+    if (!code) code = sqlite3_bind_int64(s, 2, most);
     if (!code && (code = sqlite3_step(s)) == SQLITE_ROW) *n = sqlite3_column_int(s, 0);
     sqlite3_finalize(s);
-    return code == SQLITE_ROW ? SQLITE_OK : code;
+    return code != SQLITE_ROW ? code : *n < most ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
 void rws__shots_release(rws_shots *s)
@@ -136,20 +160,29 @@ static bool add_shown(rws_shots *out, const char *name, uint64_t iteration, cons
     return !label || copy;
 }
 
+static int by_name_and_iteration(const void *a, const void *b)
+{
+    const rws_shot *x = a, *y = b;
+    const int       order = strcmp(x->name, y->name);
+    return order ? order : (x->iteration > y->iteration) - (x->iteration < y->iteration);
+}
+
+/* In the order of the primary key: SQLite would sort all rows with their texts, before it gave one of them. */
 int rws__shots_read(sqlite3 *db, const char *run, rws_shots *out)
 {
     static const char sql[] = "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1"
-                              " ORDER BY name, iteration, place";
-    const int64_t     most = rws__store_size(db);
+                              " ORDER BY run, iteration, name, place";
+    budget            left = budget_of(db);
     sqlite3_stmt     *s = NULL;
-    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), n = 0;
+    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(s, 0);
         const bool  added = add_shown(out, name ? name : "", (uint64_t)sqlite3_column_int64(s, 1),
                                       (const char *)sqlite3_column_text(s, 2), number_at(s, 3));
-        code = !added ? SQLITE_NOMEM : ++n > most ? SQLITE_CORRUPT : SQLITE_OK;
+        code = added ? spend(&left, s, 0, 3) : SQLITE_NOMEM;
     }
     sqlite3_finalize(s);
+    if (out->n) qsort(out->list, (size_t)out->n, sizeof *out->list, by_name_and_iteration);
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }

@@ -1,6 +1,7 @@
 #include "store/checksum.h"
 
 #include "base/hash.h"
+#include "store/store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@ static void mix(uint64_t *hash, const void *bytes, size_t n)
     *hash = rws__hash(*hash, bytes, n);
 }
 
-static void mix_value(uint64_t *hash, sqlite3_value *value)
+/* Returns the bytes of a text. */
+static int mix_value(uint64_t *hash, sqlite3_value *value)
 {
     const int type = sqlite3_value_type(value);
     mix(hash, &(const uint8_t){(uint8_t)type}, 1);
@@ -25,7 +27,9 @@ static void mix_value(uint64_t *hash, sqlite3_value *value)
         const int   n = sqlite3_value_bytes(value);
         mix(hash, &n, sizeof n);
         mix(hash, bytes, (size_t)n);
+        return n;
     }
+    return 0;
 }
 
 /* Mixes all bits of a hash. The last bytes of a row change few of the high bits of FNV, and a sum of hashes needs all. */
@@ -36,21 +40,43 @@ static uint64_t finish(uint64_t hash)
     return hash ^ (hash >> 32);
 }
 
+/* The sum so far, and how many more bytes of text the rows may have: those of the store. */
+typedef struct {
+    uint64_t sum;
+    int64_t  left;
+    bool     begun;
+} summing;
+
+/* Bytes of the store. While it is being written, its file is not as large as it will be. */
+static int64_t bytes_of(sqlite3 *db)
+{
+    static const char sql[] = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    sqlite3_stmt     *s;
+    if (sqlite3_txn_state(db, "main") != SQLITE_TXN_WRITE) return rws__store_size(db);
+    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK) return 0;
+    const int64_t bytes = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    sqlite3_finalize(s);
+    return bytes;
+}
+
 static void add_row(sqlite3_context *context, int n, sqlite3_value **values)
 {
-    uint64_t *sum = sqlite3_aggregate_context(context, sizeof *sum), hash = RWS_HASH_BEGIN;
-    if (!sum) {
+    summing *s = sqlite3_aggregate_context(context, sizeof *s);
+    uint64_t hash = RWS_HASH_BEGIN;
+    if (!s) {
         sqlite3_result_error_nomem(context);
         return;
     }
-    for (int i = 0; i < n; i++) mix_value(&hash, values[i]);
-    *sum += finish(hash);
+    if (!s->begun) *s = (summing){.left = bytes_of(sqlite3_context_db_handle(context)), .begun = true};
+    for (int i = 0; i < n; i++) s->left -= mix_value(&hash, values[i]);
+    s->sum += finish(hash);
+    if (s->left < 0) sqlite3_result_error_code(context, SQLITE_CORRUPT);
 }
 
 static void return_sum(sqlite3_context *context)
 {
-    const uint64_t *sum = sqlite3_aggregate_context(context, 0);
-    sqlite3_result_int64(context, sum ? (sqlite3_int64)*sum : 0);
+    const summing *s = sqlite3_aggregate_context(context, 0);
+    sqlite3_result_int64(context, s ? (sqlite3_int64)s->sum : 0);
 }
 
 int rws__checksum_prepare(sqlite3 *db)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,9 @@ enum {
     MILLISECONDS = 10000,      /* processor time that any store may take, */
     MILLISECONDS_PER_MB = 200, /* and that it may take for its size */
     BLOCK = 512,               /* bytes that stat counts in, */
-    COMPRESSED = 16,           /* and how many bytes of a file one of them may hold */
-    STEPS = 20000,             /* of SQLite between two looks at the clock */
+    COMPRESSED = 16,           /* how many bytes of a file one of them may hold, */
+    SMALL = 1 << 20,           /* and bytes that any file may have */
+    STEPS = 1000,              /* of SQLite between two looks at the clock; one may read a chain of pages */
 };
 
 static int patience = 10000; /* milliseconds to wait for a locked file */
@@ -56,13 +58,13 @@ static int64_t whole_size(sqlite3 *db)
 }
 
 /* A sparse file costs its sender nothing, so that holes do not count. A file system that compresses may say that a file
- * takes less than its size; one that says 0 blocks does not know. */
+ * takes less than its size; one that says 0 blocks does not know, and another may not know yet of the last ones. */
 int64_t rws__store_size(sqlite3 *db)
 {
     struct stat   is;
     const int64_t size = whole_size(db);
     const bool    known = stat(sqlite3_db_filename(db, "main"), &is) == 0 && is.st_blocks > 0;
-    const int64_t most = known ? (int64_t)is.st_blocks * BLOCK * COMPRESSED : size;
+    const int64_t most = known ? SMALL + (int64_t)is.st_blocks * BLOCK * COMPRESSED : size;
     return size < most ? size : most;
 }
 
@@ -170,7 +172,7 @@ static int set_limits(sqlite3 *db)
     static const struct {
         int what, most;
     } limits[] = {
-        {SQLITE_LIMIT_LENGTH, 1 << 25},  {SQLITE_LIMIT_SQL_LENGTH, 1 << 14}, {SQLITE_LIMIT_COLUMN, 64},
+        {SQLITE_LIMIT_LENGTH, 1 << 20},  {SQLITE_LIMIT_SQL_LENGTH, 1 << 14}, {SQLITE_LIMIT_COLUMN, 64},
         {SQLITE_LIMIT_EXPR_DEPTH, 64},   {SQLITE_LIMIT_COMPOUND_SELECT, 4},  {SQLITE_LIMIT_ATTACHED, 0},
         {SQLITE_LIMIT_TRIGGER_DEPTH, 1}, {SQLITE_LIMIT_VDBE_OP, 1 << 14},    {SQLITE_LIMIT_WORKER_THREADS, 0},
     };
@@ -203,11 +205,16 @@ static int read_first(sqlite3 *db)
     return sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA schema_version;", NULL, NULL, NULL);
 }
 
+static bool is_same(const struct stat *is, const struct stat *was)
+{
+    return is->st_dev == was->st_dev && is->st_ino == was->st_ino && is->st_size == was->st_size &&
+           is->st_mtim.tv_sec == was->st_mtim.tv_sec && is->st_mtim.tv_nsec == was->st_mtim.tv_nsec;
+}
+
 static bool is_unchanged(const char *path, const struct stat *was)
 {
     struct stat is;
-    return lstat(path, &is) == 0 && is.st_ino == was->st_ino && is.st_size == was->st_size &&
-           is.st_mtim.tv_sec == was->st_mtim.tv_sec && is.st_mtim.tv_nsec == was->st_mtim.tv_nsec;
+    return lstat(path, &is) == 0 && is_same(&is, was);
 }
 
 static int write_bytes(const char *path, const void *bytes, size_t size)
@@ -293,12 +300,39 @@ static int open_reader(const char *path, sqlite3 **db)
     return code;
 }
 
+/* Stores that took too long, as they were then: a command, and a server, that meets one again does not read it again. */
+static struct {
+    pthread_mutex_t lock;
+    struct stat     list[256];
+    int             next;
+} slow = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void rws__store_remember_slow(const char *path)
+{
+    struct stat is;
+    if (!path || stat(path, &is) != 0) return;
+    pthread_mutex_lock(&slow.lock);
+    slow.list[slow.next++ % (sizeof slow.list / sizeof *slow.list)] = is;
+    pthread_mutex_unlock(&slow.lock);
+}
+
+static bool is_known_slow(const struct stat *is)
+{
+    bool known = false;
+    pthread_mutex_lock(&slow.lock);
+    for (size_t i = 0; i < sizeof slow.list / sizeof *slow.list; i++) known |= is_same(is, &slow.list[i]);
+    pthread_mutex_unlock(&slow.lock);
+    return known;
+}
+
 int rws__store_open(const char *path, bool writes, sqlite3 **db)
 {
     struct stat is;
     *db = NULL;
     if (!path) return SQLITE_NOMEM;
-    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
+    const bool there = stat(path, &is) == 0;
+    if (there && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
+    if (there && is_known_slow(&is)) return SQLITE_INTERRUPT;
     if (!writes) return open_reader(path, db);
     if (rws__file_is_link(path)) return RWS_STORE_LINK;
     const int code = open_as_is(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, db);

@@ -63,7 +63,7 @@ rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, i
     default: break;
     }
     switch (code & 0xff) {
-    case SQLITE_INTERRUPT:
+    case SQLITE_INTERRUPT: rws__store_remember_slow(path); /* fall through */
     case SQLITE_TOOBIG:
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is damaged, or made to be slow: %s.", file.text,
                         (code & 0xff) == SQLITE_TOOBIG ? "a text in it is longer than any that rws writes"

@@ -138,7 +138,9 @@ rws_status rws__store_blame(const char *path, const char *run, int n, rws_error 
  * when rws__store_open returns. The next writer does it in the store itself. Both refuse, before SQLite looks at it, a journal
  * that names another file (SQLite would delete that file) or is no file of its own, and a write-ahead log. A connection runs no
  * view or trigger, has limits of what a statement and a cell may be, and ends after 10 s of processor time and 0.2 s for
- * each megabyte. A store that is a link is read, and not written to. */
+ * each megabyte; one that took longer is not opened again until it changes. A text has at most 1 MB, and the texts of a run's
+ * rows together at most the bytes of the store: rows that share pages would fill the memory. A store that is a link is read, and
+ * not written to. */
 
 /* Codes of the functions below, among the kinds of SQLITE_NOTADB; SQLite has no such numbers of its own. */
 enum {
@@ -159,8 +161,13 @@ int rws__store_check(sqlite3 *db, int *format);
 /* Makes the tables that a store of an older format or without tables lacks. */
 int rws__store_complete(sqlite3 *db);
 
-/* Bytes of the file without its holes: more rows than these no store has. 0 if the size cannot be read. */
+/* Bytes of the file without its holes. No store has more rows, nor more bytes in the texts of its rows, unless rows share
+ * pages, which is damage: whoever reads rows counts both. 0 if the size cannot be read. */
 int64_t rws__store_size(sqlite3 *db);
+
+/* Notes that the store, as it is now, takes more time than it may: rws__store_open returns SQLITE_INTERRUPT for it from now on,
+ * until it changes. rws__store_explain does so. */
+void rws__store_remember_slow(const char *path);
 
 /* How long to wait for a locked file, in milliseconds. */
 int rws__store_patience_now(void);

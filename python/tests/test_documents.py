@@ -2,7 +2,6 @@
 
 import os
 import re
-import textwrap
 import unittest
 
 from test_train import process
@@ -43,7 +42,7 @@ class Documents(unittest.TestCase):
 
     def test_every_block_compiles(self):
         for b in blocks("docs/python.md") + blocks("README.md"):
-            compile(textwrap.dedent(b), "a block", "exec")
+            compile(b, "a block", "exec")
 
     def test_coming_from_pyro(self):
         """Both programs learn the same weights; Pyro's runs where it is installed."""

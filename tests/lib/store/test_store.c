@@ -628,6 +628,58 @@ static void a_large_cell_is_refused(void **state)
     assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "run", "checkpoint");
 }
 
+/* Rows of `runs` that share one chain of pages with a long text: many times the size of the store in memory. The page of the table is
+ * filled with copies of its one row. */
+static void texts_that_rows_share_are_refused(void **state)
+{
+    (void)state;
+    enum { PAGE = 4096 };
+    must(record(f, 100, 1, &err), &err);
+    change("DROP TABLE checksums; PRAGMA user_version = 1");
+    uint8_t *bytes = NULL, *page = NULL;
+    size_t   size, at = 0;
+    for (int more = 0; at < 3 * PAGE / 4; more += 300) { /* until most of the row is in other pages */
+        char sql[128];
+        snprintf(sql, sizeof sql, "UPDATE runs SET config = '{' || hex(zeroblob(%d)) || '}'; VACUUM", 350000 + more);
+        change(sql);
+        free(bytes);
+        const int root = atoi(ask("SELECT rootpage FROM sqlite_master WHERE name = 'runs'"));
+        bytes = (uint8_t *)slurp("run/metrics.sqlite", &size);
+        page = bytes + PAGE * (size_t)(root - 1);
+        at = (size_t)page[8] << 8 | page[9];
+        assert_true(page[0] == 13 && page[4] == 1 && more < 9000);
+    }
+    const size_t cell = PAGE - at, n = (PAGE - 8) / (cell + 2);
+    for (size_t i = 1; i < n; i++) {
+        const size_t to = PAGE - (i + 1) * cell;
+        memcpy(page + to, page + at, cell);
+        page[8 + 2 * i] = (uint8_t)(to >> 8), page[9 + 2 * i] = (uint8_t)to;
+        page[5] = (uint8_t)(to >> 8), page[6] = (uint8_t)to;
+    }
+    page[4] = (uint8_t)n;
+    spill("run/metrics.sqlite", bytes, size);
+    free(bytes);
+    const char  *paths[] = {in_folder("run")};
+    rws_results *runs;
+    assert_refused(rws_results_read(paths, 1, &runs, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "damaged");
+}
+
+/* A store that took too long is not read again until it changes. */
+static void a_slow_store_is_remembered(void **state)
+{
+    (void)state;
+    rws_store_progress progress;
+    char              *path = strdup(in_folder("run/metrics.sqlite"));
+    must(record(f, 100, 1, &err), &err);
+    assert_refused(rws__store_explain(NULL, path, "read", SQLITE_INTERRUPT, &err), RWS_BAD_INPUT, &err,
+                   "run/metrics.sqlite", "more time");
+    assert_refused(rws__store_progress(path, "run", &progress, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite",
+                   "more time");
+    change("PRAGMA user_version = 2; VACUUM");
+    must(rws__store_progress(path, "run", &progress, &err), &err);
+    free(path);
+}
+
 /* Holes of a sparse file, which a stranger gets for nothing, give a store neither time nor rows. */
 static void holes_do_not_count(void **state)
 {
@@ -680,6 +732,8 @@ int main(void)
         RUN(a_killed_writer_is_undone_by_the_next),
         RUN(a_journal_that_names_a_file_is_refused),
         RUN(a_foreign_schema_is_refused),
+        RUN(texts_that_rows_share_are_refused),
+        RUN(a_slow_store_is_remembered),
         RUN(a_large_cell_is_refused),
         RUN(holes_do_not_count),
         RUN(a_link_is_not_written_through),
