@@ -43,7 +43,6 @@ rws_status rws__core_new(const rws_serve_options *options, int port, rws_core **
         rws__core_free(c);
         return status;
     }
-    rws__catalogue_refresh(c->catalogue);
     *out = c;
     return RWS_OK;
 }

@@ -35,7 +35,7 @@ struct rws_core {
 
 typedef struct rws_core rws_core;
 
-/* `options` must live as long. Reads the folders once. */
+/* `options` must live as long. Reads nothing yet. */
 rws_status rws__core_new(const rws_serve_options *options, int port, rws_core **out, rws_error *err)
     __attribute__((warn_unused_result));
 void rws__core_free(rws_core *c); /* NULL is allowed */

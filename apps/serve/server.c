@@ -25,6 +25,7 @@
 
 enum { BLOCK = 16 * 1024, STACK = 4 << 20 };
 #define STALL_SECONDS 2.0   /* after which a client that does not read is cut off, if memory is short */
+#define FIRST_SECONDS 2     /* that the address waits for the first look at all stores */
 #define MEMORY_SECONDS 10.0 /* that an answer waits for memory which clients hold */
 
 /* A connection: what it is doing, and since when. */
@@ -44,10 +45,11 @@ struct rws_server {
     struct MHD_Daemon *daemon;
     pthread_t          watcher;
     bool               watching;
-    pthread_mutex_t    lock; /* protects `peers` and `over` */
+    pthread_mutex_t    lock; /* protects the members below */
     pthread_cond_t     wake;
     peer              *peers;
     int                n_peers;
+    bool               looked; /* at all stores */
     bool               over;
 };
 
@@ -168,23 +170,40 @@ static void cut_slow(rws_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+static struct timespec seconds_from_now(int seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += seconds;
+    return t;
+}
+
 static void *watch(void *context)
 {
     rws_server *s = context;
     pthread_mutex_lock(&s->lock);
     while (!s->over) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
-        pthread_cond_timedwait(&s->wake, &s->lock, &until);
-        if (s->over) break;
         pthread_mutex_unlock(&s->lock);
         cut_slow(s);
         rws__core_refresh(s->core);
+        const struct timespec until = seconds_from_now(1);
         pthread_mutex_lock(&s->lock);
+        if (!s->looked) pthread_cond_broadcast(&s->wake);
+        s->looked = true;
+        if (!s->over) pthread_cond_timedwait(&s->wake, &s->lock, &until);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
+}
+
+/* Waits for the runs, so that the first answer has them. A store that takes long keeps nobody waiting: what comes later is an
+ * event. */
+static void await_runs(rws_server *s)
+{
+    const struct timespec until = seconds_from_now(FIRST_SECONDS);
+    pthread_mutex_lock(&s->lock);
+    while (!s->looked && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0) continue;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- a request */
@@ -486,6 +505,7 @@ rws_status rws__server_new(const rws_serve_options *options, int socket, int por
         MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     s->watching = s->daemon && pthread_create(&s->watcher, NULL, watch, s) == 0;
     if (s->watching) {
+        await_runs(s);
         *out = s;
         return RWS_OK;
     }

@@ -117,12 +117,15 @@ int rws__points_read(sqlite3 *db, const char *run, double from, rws_points *out)
 
 int rws__shots_count(sqlite3 *db, const char *run, int *n)
 {
-    sqlite3_stmt *s = NULL;
-    int           code = sqlite3_prepare_v2(db, "SELECT count(*) FROM snapshots WHERE run = ?1", -1, &s, NULL);
+    static const char sql[] = "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE run = ?1 LIMIT ?2)";
+    const int64_t     most = rws__store_size(db);
+    sqlite3_stmt     *s = NULL;
+    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
+    if (!code) code = sqlite3_bind_int64(s, 2, most);
     if (!code && (code = sqlite3_step(s)) == SQLITE_ROW) *n = sqlite3_column_int(s, 0);
     sqlite3_finalize(s);
-    return code == SQLITE_ROW ? SQLITE_OK : code;
+    return code != SQLITE_ROW ? code : *n < most ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
 void rws__shots_release(rws_shots *s)

@@ -303,7 +303,7 @@ static int open_reader(const char *path, sqlite3 **db)
 /* Stores that took too long, as they were then: a command, and a server, that meets one again does not read it again. */
 static struct {
     pthread_mutex_t lock;
-    struct stat     list[16];
+    struct stat     list[256];
     int             next;
 } slow = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -139,7 +139,8 @@ rws_status rws__store_blame(const char *path, const char *run, int n, rws_error 
  * that names another file (SQLite would delete that file) or is no file of its own, and a write-ahead log. A connection runs no
  * view or trigger, has limits of what a statement and a cell may be, and ends after 10 s of processor time and 0.2 s for
  * each megabyte; one that took longer is not opened again until it changes. A text has at most 1 MB, and the texts of a run's
- * rows together at most the bytes of the store: rows that share pages would fill the memory. A store that is a link is read, and not written to. */
+ * rows together at most the bytes of the store: rows that share pages would fill the memory. A store that is a link is read, and
+ * not written to. */
 
 /* Codes of the functions below, among the kinds of SQLITE_NOTADB; SQLite has no such numbers of its own. */
 enum {

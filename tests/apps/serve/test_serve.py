@@ -709,6 +709,24 @@ def test_drain(run):
 ENDLESS = "CREATE VIEW runs AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS name FROM c WHERE x < 0"
 
 
+def test_slow_start():
+    """The address does not wait for stores that take long: here six, each of which another program has locked."""
+    folder, held = os.path.join(WORK, "slow-start"), []
+    for i in range(6):
+        shutil.copytree(os.path.join(RUNS, "ww-1"), os.path.join(folder, f"run-{i}"), symlinks=True)
+        held.append(sqlite3.connect(os.path.join(folder, f"run-{i}", "metrics.sqlite"), isolation_level=None))
+        held[-1].execute("BEGIN EXCLUSIVE")
+    server = Server(folder, "--port", "0")
+    try:
+        answer = server.json("/api/runs")
+        report(answer["runs"] == [] and answer["problems"] == [], "the server answers before it has read all stores", answer)
+        for db in held:
+            db.close()
+        report(wait(lambda: len(server.json("/api/runs")["runs"]) == 6, 40), "and then it has them")
+    finally:
+        server.stop()
+
+
 def test_endless_store():
     """SIGTERM ends the server at once while a store that never ends is read, at the start and later."""
     folder = os.path.join(WORK, "endless")
@@ -1327,6 +1345,7 @@ def main():
     test_crash(ids["ww-1"])
     test_open()
     test_drain(ids["grammar"])
+    test_slow_start()
     test_endless_store()
     print_tries()
     print(f"1..{count}")
