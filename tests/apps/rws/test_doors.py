@@ -340,6 +340,24 @@ def test_accepted():
     refuses("a checkpoint without a fingerprint", ["disagree", "no fingerprint"], "eval", "half", "--model", "./mine.so")
 
 
+def test_accepted_sweep():
+    """A sweep continues its runs with an object that has changed, and measures them."""
+    def sweep(*arguments):
+        with open(os.path.join(HERE, "more.sweep"), "w") as f:
+            f.write(f"model ./mine.so\nmethods ww\nparticles 2\niterations {iterations}\nbatch 4\neval-data 3\nfinal 5 3\n")
+        return rws("sweep", "more.sweep", *arguments)
+    put(DOOR, os.path.join(HERE, "mine.so"))
+    iterations = 4
+    first = sweep()
+    put(OTHER, os.path.join(HERE, "mine.so"))
+    iterations = 6
+    second, third = sweep(), sweep("--changed")
+    iterations = 8
+    done = first, second, third, sweep()
+    report([d.returncode for d in done] == [0, 2, 0, 0] and "--changed accepts it" in second.stdout, "rws sweep --changed", done)
+    ran()
+
+
 def test_disagreement():
     """A store with another path is accepted only if the user names the object, and its fingerprint says that it is the run's."""
     shutil.copytree(os.path.join(HERE, "accepted"), os.path.join(HERE, "paths"))
@@ -438,6 +456,7 @@ try:
     test_user()
     test_user_elsewhere()
     test_accepted()
+    test_accepted_sweep()
     test_disagreement()
     test_needy()
     if has_serve():
