@@ -23,12 +23,13 @@ typedef struct {
     rws_campaign_options campaign;
 } sweep_options;
 
-enum { KEY_LIST = 0x2000, KEY_SLURM, KEY_STATUS, KEY_TASK, KEY_TASKS };
+enum { KEY_LIST = 0x2000, KEY_SLURM, KEY_STATUS, KEY_TASK, KEY_TASKS, KEY_CHANGED };
 
 static const struct argp_option options[] = {
     {"out", 'o', "DIR", 0, "The folder of the runs (default: FILE without its ending)", 0},
     {"list", KEY_LIST, 0, 0, "Only print the names of the runs", 0},
     {"status", KEY_STATUS, 0, 0, "Only print how far each run is, and which task trains it", 0},
+    {"changed", KEY_CHANGED, 0, 0, "Continue runs also if their shared objects have changed since they began", 0},
     {"slurm", KEY_SLURM, 0, 0,
      "Submit the runs that are not finished to Slurm, as an array of tasks; options of sbatch follow --", 1},
     {"tasks", KEY_TASKS, "N", 0, "With --slurm: the number of tasks (default: one per run, at most 1000)", 1},
@@ -57,6 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'o': return rws__arguments_folder(state, "--out", arg, &o->out);
     case KEY_LIST: o->list = true; return 0;
     case KEY_STATUS: o->status = true; return 0;
+    case KEY_CHANGED: o->campaign.changed = true; return 0;
     case KEY_SLURM: o->slurm = true; return 0;
     case KEY_TASKS: return rws__arguments_count(state, "--tasks", arg, 1, RWS_MAX_TASKS, &o->tasks);
     case KEY_TASK: return parse_task(arg, &o->campaign, state);
@@ -127,8 +129,7 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     campaign.what = "sweep";
     campaign.folder = folder;
     if (o->status) return rws__slurm_status(sweep, folder, campaign.json, err);
-    if (o->slurm)
-        return rws__slurm_submit(sweep, o->file, folder, (int)o->tasks, o->sbatch, o->n_sbatch, campaign.json, err);
+    if (o->slurm) return rws__slurm_submit(sweep, o->file, &campaign, (int)o->tasks, o->sbatch, o->n_sbatch, err);
     if (campaign.n_tasks) keep_task(sweep, &campaign);
     const rws_status status = rws__campaign_run(sweep, &campaign, &result, err);
     if (status == RWS_STOPPED && campaign.n_tasks && rws_signals_caught == SIGTERM) rws__slurm_requeue();

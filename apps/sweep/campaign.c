@@ -90,13 +90,14 @@ static void add(arguments *a, const char *format, ...)
     va_end(args);
 }
 
-static void add_training(arguments *a, const rws_sweep_entry *e, const char *folder, bool resume)
+static void add_training(arguments *a, const rws_sweep_entry *e, const rws_campaign_options *o, bool resume)
 {
     const rws_config *c = &e->run->config;
     add(a, "train");
     add(a, "%s", c->model);
-    add(a, "--out=%s/%s", folder, e->run->name);
+    add(a, "--out=%s/%s", o->folder, e->run->name);
     if (resume) add(a, "--resume");
+    if (resume && o->changed) add(a, "--changed");
     add(a, "--json");
     add(a, "--threads=1");
     add(a, "--method=%s", c->method);
@@ -115,10 +116,11 @@ static void add_training(arguments *a, const rws_sweep_entry *e, const char *fol
     for (int i = 0; i < c->n_set; i++) add(a, "--set=%s", c->set[i]);
 }
 
-static void add_measuring(arguments *a, const rws_sweep_entry *e, const char *folder)
+static void add_measuring(arguments *a, const rws_sweep_entry *e, const rws_campaign_options *o)
 {
     add(a, "eval");
-    add(a, "%s/%s", folder, e->run->name);
+    add(a, "%s/%s", o->folder, e->run->name);
+    if (o->changed) add(a, "--changed");
     if (strchr(e->run->config.model, '/')) add(a, "--model=%s", e->run->config.model);
     add(a, "--record");
     add(a, "--json");
@@ -156,8 +158,8 @@ static rws_status launch(rws_campaign *s, int child, int index, rws_sweep_stage 
     const bool       resume = stage == TRAINING && resumes(s, e);
     rws_status       status = RWS_OK;
     if (stage == TRAINING && !resume) status = begin_anew(s, e, err);
-    if (stage == TRAINING) add_training(&a, e, s->options->folder, resume);
-    else add_measuring(&a, e, s->options->folder);
+    if (stage == TRAINING) add_training(&a, e, s->options, resume);
+    else add_measuring(&a, e, s->options);
     if (status == RWS_OK) status = rws__child_start(a.list, &s->children[child], err);
     for (int i = 0; i < a.n; i++) free(a.list[i]);
     if (status != RWS_OK) return status;

@@ -15,10 +15,11 @@
 #include "rws_results.h"
 
 typedef struct {
-    const char        *what;   /* for the progress line: "gmm" */
-    const char        *folder; /* made if need be; metrics.sqlite is there, and a folder for each run */
-    uint64_t           jobs;   /* runs at a time; 0: as many as there are cores */
-    bool               retry;  /* also runs that failed before */
+    const char        *what;    /* for the progress line: "gmm" */
+    const char        *folder;  /* made if need be; metrics.sqlite is there, and a folder for each run */
+    uint64_t           jobs;    /* runs at a time; 0: as many as there are cores */
+    bool               retry;   /* also runs that failed before */
+    bool               changed; /* accepts shared objects that have changed since their runs began */
     bool               json;
     int                task, n_tasks; /* which task this is, from 1 on, of how many; 0: it is no task */
     const rws_results *known; /* runs that were trained elsewhere; those that are finished are skipped. NULL: none */

@@ -218,7 +218,8 @@ static char *list_tasks(const rws_sweep *sweep, const rws_results *r, int n_task
 }
 
 /* Copies the sweep file, which may be edited while tasks wait, and writes the script that every task is. */
-static rws_status write_script(const char *file, const char *folder, int n_tasks, const char *script, rws_error *err)
+static rws_status write_script(const char *file, const char *folder, int n_tasks, bool changed, const char *script,
+                               rws_error *err)
 {
     uint8_t *bytes;
     size_t   size;
@@ -227,8 +228,8 @@ static rws_status write_script(const char *file, const char *folder, int n_tasks
     char    *program = g_shell_quote(self ? self : "rws"), *sweep = g_shell_quote(copy), *out = g_shell_quote(folder);
     /* exec: Slurm's signals go to the process of the script, which is then the program. */
     char      *text = g_strdup_printf("#!/bin/sh\nexec %s sweep %s --out %s --task \"$SLURM_ARRAY_TASK_ID/%d\" --jobs "
-                                           "\"${SLURM_CPUS_PER_TASK:-1}\"\n",
-                                      program, sweep, out, n_tasks);
+                                           "\"${SLURM_CPUS_PER_TASK:-1}\"%s\n",
+                                      program, sweep, out, n_tasks, changed ? " --changed" : "");
     rws_status status = rws__file_make_folder(tasks, err);
     if (status == RWS_OK) status = rws__file_read(file, RWS_MAX_SWEEP_BYTES, &bytes, &size, err);
     if (status == RWS_OK) {
@@ -276,9 +277,10 @@ static void report_job(const rws_sweep *sweep, const char *file, const char *fol
     }
 }
 
-rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const char *folder, int n_tasks,
-                             char *const *options, int n_options, bool json, rws_error *err)
+rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const rws_campaign_options *o, int n_tasks,
+                             char *const *options, int n_options, rws_error *err)
 {
+    const char  *folder = o->folder;
     rws_results *r = NULL;
     char        *job = NULL;
     int          n = 0;
@@ -292,9 +294,9 @@ rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const cha
     if (!n_tasks) n_tasks = sweep->n < RWS_MAX_TASKS ? sweep->n : RWS_MAX_TASKS;
     if (n_tasks > sweep->n) n_tasks = sweep->n;
     char *tasks = status == RWS_OK ? list_tasks(sweep, r, n_tasks, &n) : NULL, *script = task_path(real, "script");
-    if (n) status = write_script(file, real, n_tasks, script, err);
+    if (n) status = write_script(file, real, n_tasks, o->changed, script, err);
     if (n && status == RWS_OK) status = submit(script, name, real, tasks, options, n_options, &job, err);
-    if (status == RWS_OK) report_job(sweep, file, folder, n, job, json);
+    if (status == RWS_OK) report_job(sweep, file, folder, n, job, o->json);
     rws_results_free(r);
     char *const texts[] = {job, base, name, tasks, script};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) g_free(texts[i]);

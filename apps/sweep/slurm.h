@@ -15,9 +15,8 @@
 
 /* Submits tasks for the runs that are not finished; sbatch gets the further options. Prints the number of the job.
  * RWS_BAD_INPUT if there is no Slurm, if tasks of this sweep are in its queue already, or if sbatch refuses. */
-rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const char *folder, int n_tasks,
-                             char *const *options, int n_options, bool json, rws_error *err)
-    __attribute__((warn_unused_result));
+rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const rws_campaign_options *o, int n_tasks,
+                             char *const *options, int n_options, rws_error *err) __attribute__((warn_unused_result));
 
 /* After a task was stopped by a signal: asks Slurm to queue it again, unless the user has cancelled it. Does nothing
  * outside of Slurm. */

@@ -110,25 +110,30 @@ static rws_quoted shown(const char *fingerprint)
 }
 
 /* Refuses a run whose files, or whose files and user, disagree about the model. A run that was moved has another path
- * in the store than in config.json until both are written; this matters only if the user does not name the object. */
-static rws_status check_agreement(const char *named, const rws_recorded *r, rws_error *err)
+ * in the store than in config.json until both are written; this matters only if the user does not name the object, or its
+ * fingerprint is not known. A checkpoint has another fingerprint than config.json where accepting an object that has changed was
+ * interrupted. */
+static rws_status check_agreement(const rws_config *c, const rws_recorded *r, rws_error *err)
 {
+    const char      *named = c->model;
     const rws_quoted run = rws__quote_short(r->folder), model = rws__quote_short(r->model);
     const bool       is_path = rws__model_is_path(r->model);
     const char      *other = r->store && strcmp(r->store, r->model) != 0 ? r->store : NULL;
-    if (named && is_path && other && rws__model_is_path(other)) other = NULL;
+    if (named && is_path && other && r->fingerprint && rws__model_is_path(other)) other = NULL;
     if (other)
         return rws_fail(
             err, RWS_BAD_INPUT,
             "The files of the run in \"%s\" disagree about its model: config.json has \"%s\", and the store "
             "has \"%s\".",
             run.text, model.text, rws__quote_short(other).text);
-    if (r->checkpoint && strcmp(r->checkpoint, r->fingerprint ? r->fingerprint : "") != 0)
+    const bool accepted = c->changed && r->fingerprint;
+    if (!accepted && r->checkpoint && strcmp(r->checkpoint, r->fingerprint ? r->fingerprint : "") != 0)
         return rws_fail(
             err, RWS_BAD_INPUT,
             "The files of the run in \"%s\" disagree about its model: config.json has %s, and the checkpoint "
-            "has %s.",
-            run.text, shown(r->fingerprint).text, shown(r->checkpoint[0] ? r->checkpoint : NULL).text);
+            "has %s.%s",
+            run.text, shown(r->fingerprint).text, shown(r->checkpoint[0] ? r->checkpoint : NULL).text,
+            r->fingerprint ? " If this is your run, and you had `changed` accept an object, do so once more." : "");
     if (!named || is_path == rws__model_is_path(named)) return RWS_OK;
     if (!is_path)
         return rws_fail(err, RWS_BAD_INPUT, "`model` is %.100s, but the run in \"%s\" has the built-in model %s.",
@@ -320,7 +325,7 @@ rws_status rws__model_load(const rws_config *config, const rws_recorded *r, cons
     *model = NULL;
     *library = NULL;
     if (!wanted) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
-    if (r) RWS_TRY(check_agreement(config->model, r, err));
+    if (r) RWS_TRY(check_agreement(config, r, err));
     return rws__model_is_path(wanted) ? load_path(config, r, wanted, model, library, err) : find(wanted, model, err);
 }
 

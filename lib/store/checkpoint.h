@@ -80,8 +80,9 @@ const char *rws__folder_warnings(const rws_folder *f);
 /* Adds a message to the warnings. */
 void rws__folder_warn(rws_folder *f, const char *message);
 
-/* Writes the iterations, the rates and the path of the model into config.json, and into the store's copy of it. */
-rws_status rws__folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
+/* Writes the iterations, the rates and the path of the model into config.json, and into the store's copy of it, and the
+ * fingerprint, unless it is NULL, into config.json. */
+rws_status rws__folder_amend(rws_folder *f, const rws_config *config, const char *fingerprint, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite or the optimiser's state has a NaN,

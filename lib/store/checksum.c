@@ -47,27 +47,28 @@ typedef struct {
     bool     begun;
 } summing;
 
-/* Bytes of the store. The file of a writer is not as large as it will be. */
+/* Bytes of the store; -1 without memory. The file of a writer is not as large as it will be. */
 static int64_t bytes_of(sqlite3 *db)
 {
     static const char sql[] = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
     sqlite3_stmt     *s;
     if (sqlite3_db_readonly(db, "main")) return rws__store_size(db);
-    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK) return 0;
-    const int64_t bytes = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK) return -1;
+    const int64_t bytes = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : -1;
     sqlite3_finalize(s);
     return bytes;
 }
 
 static void add_row(sqlite3_context *context, int n, sqlite3_value **values)
 {
-    summing *s = sqlite3_aggregate_context(context, sizeof *s);
-    uint64_t hash = RWS_HASH_BEGIN;
-    if (!s) {
+    summing      *s = sqlite3_aggregate_context(context, sizeof *s);
+    uint64_t      hash = RWS_HASH_BEGIN;
+    const int64_t have = s && !s->begun ? bytes_of(sqlite3_context_db_handle(context)) : 0;
+    if (!s || have < 0) {
         sqlite3_result_error_nomem(context);
         return;
     }
-    if (!s->begun) *s = (summing){.left = bytes_of(sqlite3_context_db_handle(context)), .begun = true};
+    if (!s->begun) *s = (summing){.left = have, .begun = true};
     for (int i = 0; i < n; i++) s->left -= mix_value(&hash, values[i]);
     s->sum += finish(hash);
     if (s->left < 0) sqlite3_result_error_code(context, SQLITE_CORRUPT);

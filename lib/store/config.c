@@ -146,8 +146,9 @@ static bool is_text_of(const json_t *document, const char *key, const char *text
     return strcmp(json_string_value(json_object_get(document, key)), text) == 0;
 }
 
-rws_status rws__config_amend(json_t *document, const rws_config *config, rws_error *err)
+rws_status rws__config_amend(json_t *document, const rws_config *config, const char *fingerprint, rws_error *err)
 {
+    if (fingerprint) RWS_TRY(put_text(document, RWS_CONFIG_FINGERPRINT, fingerprint, err));
     if (config->model && !is_text_of(document, "model", config->model))
         RWS_TRY(amend_model(document, config->model, err));
     if (!is_text_of(document, "lr", config->lr)) RWS_TRY(put_text(document, "lr", config->lr, err));
@@ -166,35 +167,38 @@ static rws_status describe_settings(json_t *document, const rws_given *settings,
     return RWS_OK;
 }
 
-static rws_status describe(json_t *document, const rws_config *config, const rws_given *settings, int n_settings,
-                           rws_error *err)
+static rws_status describe(json_t *document, const rws_config *config, const rws_run_state *s, rws_error *err)
 {
-    char fingerprint[RWS_FINGERPRINT_SIZE];
+    char of_file[RWS_FINGERPRINT_SIZE];
     if (!document) return rws_no_memory(err, "config.json");
     for (int i = 0; i < N_FIELDS; i++)
         if (strcmp(fields[i].key, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
             RWS_TRY(put(document, config, i, err));
     if (rws__model_is_path(config->model)) {
-        RWS_TRY(rws__fingerprint(config->model, fingerprint, err));
-        RWS_TRY(put_text(document, RWS_CONFIG_FINGERPRINT, fingerprint, err));
+        if (!s->object) RWS_TRY(rws__fingerprint(config->model, of_file, err)); /* the model is at hand */
+        RWS_TRY(put_text(document, RWS_CONFIG_FINGERPRINT, s->object ? s->object : of_file, err));
     }
-    return describe_settings(document, settings, n_settings, err);
+    return describe_settings(document, s->settings, s->n_settings, err);
 }
 
-rws_status rws__config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
-                                rws_error *err)
+rws_status rws__config_describe(const rws_run_state *s, json_t **out, rws_error *err)
 {
-    rws_config absolute = *config;
+    rws_config absolute = *s->config;
     char      *path;
     *out = NULL;
-    RWS_TRY(find_model(config->model, &path, err));
+    RWS_TRY(find_model(absolute.model, &path, err));
     if (path) absolute.model = path;
     json_t          *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION_STRING);
-    const rws_status status = describe(document, &absolute, settings, n_settings, err);
+    const rws_status status = describe(document, &absolute, s, err);
     free(path);
     if (status == RWS_OK) *out = document;
     else json_decref(document);
     return status;
+}
+
+const char *rws__config_model_of(const json_t *document)
+{
+    return json_string_value(json_object_get(document, "model"));
 }
 
 const char *rws__config_fingerprint_of(const json_t *document)
@@ -208,7 +212,7 @@ char *rws__config_model_in(const char *text)
     bool         starved;
     json_t      *document = rws__json_load(text, strlen(text), 0, &why, &starved);
     const char  *model = json_string_value(json_object_get(document, "model"));
-    char        *copy = model ? strdup(model) : NULL;
+    char        *copy = document || !starved ? strdup(model ? model : "") : NULL;
     json_decref(document);
     return copy;
 }

@@ -31,23 +31,23 @@ typedef struct {
 
 void rws__config_release(rws_config_json *j);
 
-/* The document of a configuration with all defaults filled in (rws_trainer_config) and of its settings
- * (rws_trainer_settings); config->set is not looked at. A model that is a path becomes an absolute one, so that the run
- * can be resumed from another folder, and the bytes of its shared object leave a fingerprint. Fails if the path leads
+/* The document of a configuration with all defaults filled in and of its settings; config->set is not looked at. A model that is a path becomes an absolute one, so that the run
+ * can be resumed from another folder, and has the fingerprint of the shared object that is loaded, or of the file. Fails if the path leads
  * nowhere, a text is not UTF-8 or there are more settings than an rws_config can hold; *out is then NULL. The caller has
  * the reference. */
-rws_status rws__config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
-                                rws_error *err) __attribute__((warn_unused_result));
-
-/* Writes the iterations, the rates and, unless it is NULL, the model's path of another configuration into the document. Texts that are
- * replaced are freed. Fails if a text is not UTF-8 or the path leads nowhere. */
-rws_status rws__config_amend(json_t *document, const rws_config *config, rws_error *err)
+rws_status rws__config_describe(const rws_run_state *s, json_t **out, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The document's fingerprint; NULL if it has none. */
+/* Writes the iterations and the rates of another configuration into the document and, unless they are NULL, its model's path and
+ * the fingerprint. Texts that are replaced are freed. Fails if a text is not UTF-8 or the path leads nowhere. */
+rws_status rws__config_amend(json_t *document, const rws_config *config, const char *fingerprint, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* The document's model, and its fingerprint; NULL if it has none. */
+const char *rws__config_model_of(const json_t *document);
 const char *rws__config_fingerprint_of(const json_t *document);
 
-/* The model in the text of a document, for the caller to free; NULL: there is none. */
+/* The model in the text of a document, for the caller to free; "": there is none. NULL without memory. */
 char *rws__config_model_in(const char *text);
 
 /* The rates and the number of iterations. */

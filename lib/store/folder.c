@@ -201,7 +201,7 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
 static rws_status create(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
     if (rws__file_exists(f->checkpoint_path) || rws__file_exists(f->previous_path)) return holds_run(f, err);
-    RWS_TRY(rws__config_describe(s->config, s->settings, s->n_settings, &f->config.document, err));
+    RWS_TRY(rws__config_describe(s, &f->config.document, err));
     RWS_TRY(rws__file_make_folder(f->path, err));
     RWS_TRY(name_run(f, err));
     RWS_TRY(rws__folder_lock(f, err));
@@ -234,6 +234,7 @@ rws_status rws__folder_adopt_name(rws_folder *f, rws_error *err)
     f->has_measures = name != NULL;
     free(f->store_model);
     f->store_model = config ? rws__config_model_in(config) : NULL;
+    if (status == RWS_OK && config && !f->store_model) status = rws_no_memory(err, "the store of a run");
     if (status == RWS_OK && key[0])
         status = rws_fail(err, RWS_BAD_INPUT,
                           "\"%s\" holds the metrics of another run than \"%.100s\": their \"%.60s\" differs.",
@@ -253,18 +254,22 @@ const char *rws__folder_warnings(const rws_folder *f)
     return f->warnings;
 }
 
-/* Notes what config.json, checkpoint and store say about the model. A checkpoint that cannot be read is refused later. */
-static void note_model(rws_folder *f, const char *model)
+/* Notes what config.json, checkpoint and store say about the model. A checkpoint that cannot be read is refused later. One
+ * without the key may be older, but no version that writes SHA-256 into config.json leaves it out. */
+static rws_status note_model(rws_folder *f, const char *model, rws_error *err)
 {
     rws_safetensors *st;
     rws_error        unread;
-    if (rws__safetensors_open(f->checkpoint_path, &st, &unread) == RWS_OK) {
-        const char *object = rws__safetensors_metadata(st, "model_fingerprint");
-        f->checkpoint_object = object ? strdup(object) : NULL;
-        rws__safetensors_close(st);
-    }
-    f->recorded = (rws_recorded){f->path, model, rws__config_fingerprint_of(f->config.document), f->checkpoint_object,
-                                 f->store_model};
+    const char      *object = rws__config_fingerprint_of(f->config.document);
+    f->recorded = (rws_recorded){f->path, model, object, NULL, f->store_model};
+    const rws_status status = rws__safetensors_open(f->checkpoint_path, &st, &unread);
+    if (status != RWS_OK) return status == RWS_NO_MEMORY ? rws_no_memory(err, "a checkpoint") : RWS_OK;
+    const char *found = rws__safetensors_metadata(st, "model_fingerprint");
+    if (!found && object && strncmp(object, "sha256:", 7) == 0) found = "";
+    f->recorded.checkpoint = f->checkpoint_object = found ? strdup(found) : NULL;
+    const bool memory = !found || f->checkpoint_object;
+    rws__safetensors_close(st);
+    return memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 
 rws_status rws__folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
@@ -281,13 +286,10 @@ rws_status rws__folder_open(const char *path, rws_config *config, rws_folder **o
     }
     status = rws__folder_adopt_name(f, err);
     if (status == RWS_BAD_INPUT) rws__folder_warn(f, err->text); /* rws__folder_load needs the store, a look does not */
-    else if (status != RWS_OK) {
-        rws__folder_close(f);
-        return status;
-    }
-    note_model(f, model);
-    *out = f;
-    return RWS_OK;
+    if (status == RWS_OK || status == RWS_BAD_INPUT) status = note_model(f, model, err);
+    if (status == RWS_OK) *out = f;
+    else rws__folder_close(f);
+    return status;
 }
 
 const rws_recorded *rws__folder_recorded(const rws_folder *f)
@@ -295,9 +297,11 @@ const rws_recorded *rws__folder_recorded(const rws_folder *f)
     return &f->recorded;
 }
 
-rws_status rws__folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
+rws_status rws__folder_amend(rws_folder *f, const rws_config *config, const char *fingerprint, rws_error *err)
 {
-    RWS_TRY(rws__config_amend(f->config.document, config, err));
+    RWS_TRY(rws__config_amend(f->config.document, config, fingerprint, err));
+    f->recorded.model = rws__config_model_of(f->config.document);
+    f->recorded.fingerprint = rws__config_fingerprint_of(f->config.document);
     RWS_TRY(rws__config_write(f->config_path, f->config.document, err));
     char            *text = rws__config_text(f->config.document);
     const rws_status status =

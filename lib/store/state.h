@@ -15,7 +15,8 @@ typedef struct {
     const rws_config    *config;   /* all defaults filled in */
     const rws_given     *settings; /* all, with defaults: the model's, then the method's */
     int                  n_settings;
-    const char          *model; /* its name */
+    const char          *model;  /* its name */
+    const char          *object; /* the fingerprint of the shared object that is loaded; NULL: none is */
     rws_params          *params;
     const rws_optimiser *optimiser;
     float               *slot[2]; /* as long as the parameters */

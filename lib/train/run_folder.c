@@ -69,13 +69,23 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     return RWS_OK;
 }
 
+/* The fingerprint of the shared object if the run began with another one, and the user accepts this one; otherwise NULL. */
+static const char *accepted_object(const rws_trainer *t, const rws_recorded *r)
+{
+    const rws_object *o = rws__model_object(t->program.library);
+    if (!o || !t->program.config.changed) return NULL;
+    const bool other = r->fingerprint && !rws__object_fits(o, r->fingerprint);
+    return other || (r->checkpoint && !rws__object_fits(o, r->checkpoint)) ? o->fingerprint : NULL;
+}
+
 /* Writes to the folder what has changed: a run that continues may have another number of iterations, other rates from
- * here on, and its shared object in another place. */
+ * here on, and its shared object in another place, or another one. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
     const rws_config *c = &t->program.config;
     rws_schedule      had, has;
-    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 &&
+    const char       *object = accepted_object(t, rws__folder_recorded(t->folder));
+    if (!object && c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 &&
         (!t->program.library || strcmp(c->model, rws__folder_recorded(t->folder)->model) == 0))
         return RWS_OK;
     if (c->iterations < t->program.iteration && c->iterations != stored->iterations)
@@ -95,7 +105,7 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
                          "longer what it would have been with that number from the beginning.");
     rws_config now = *c;
     if (!t->program.library) now.model = NULL; /* a model at hand may stand for a shared object */
-    return rws__folder_amend(t->folder, &now, err);
+    return rws__folder_amend(t->folder, &now, object, err);
 }
 
 rws_status rws__trainer_peek(rws_trainer *t, rws_folder *folder, rws_error *err)
@@ -215,10 +225,11 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     t->folder = *folder;
     t->kept = true;
     *folder = NULL;
+    const bool accepted = accepted_object(t, &s.recorded);
     RWS_TRY(rws__trainer_agree(t, writes ? load(t, &s.config, path, err) : RWS_OK, err));
     RWS_TRY(rws__trainer_spread_state(t, err));
     t->saved = t->program.iteration;
-    return RWS_OK;
+    return accepted ? rws_trainer_save(t, err) : RWS_OK; /* the checkpoint has the fingerprint too */
 }
 
 rws_status rws_trainer_resume(const char *path, const rws_config *changes, const rws_model *model, rws_trainer **out,

@@ -332,6 +332,7 @@ rws_run_state rws__trainer_state_of(rws_trainer *t)
                            .settings = p->setup.given,
                            .n_settings = p->setup.n_given,
                            .model = p->model->name,
+                           .object = p->library ? rws__model_object(p->library)->fingerprint : NULL,
                            .params = &p->setup.params,
                            .iteration = &p->iteration,
                            .memory = p->method.memory,

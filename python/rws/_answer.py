@@ -141,7 +141,7 @@ class Asker(Questions):
             if all(name != f[0] or f[2] for f in declared):
                 raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in declared if not f[2])}.")
         out: list[Optional[np.ndarray]] = []
-        for name, dim, label, item, most in declared:
+        for name, dim, label, item, most, _ in declared:
             if name not in data and not label:
                 raise Error(f"The field {name!r} is missing.")
             if name not in data:

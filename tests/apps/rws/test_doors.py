@@ -1,5 +1,5 @@
-"""test_doors.py PROGRAM DOOR.so OTHER.so KEPT.so KEPT2.so NEEDY.so LIBRARY - no file of a run's folder makes a program run code: every door (command, HTTP, Python)
-against every way in which a file can name a shared object, and the ways in which users name their own.
+"""test_doors.py PROGRAM DOOR.so OTHER.so KEPT.so KEPT2.so NEEDY.so LIBRARY - no file of a run's folder makes a program run
+code: every door (command, HTTP, Python) against every way in which a file can name a shared object, and the ways in which users name their own.
 
 The objects write their number to $RWS_DOOR_MARK when they are loaded; the loader keeps KEPT.so and KEPT2.so, and NEEDY.so needs
 LIBRARY in its own folder. Prints TAP, and the table of doors as comments.
@@ -12,9 +12,11 @@ import re
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 RWS, DOOR, OTHER, KEPT, KEPT2, NEEDY, LIBRARY = (os.path.realpath(path) for path in sys.argv[1:8])
 WORK = tempfile.mkdtemp(prefix="rws-doors-")
@@ -294,13 +296,87 @@ def test_user_elsewhere():
         report(ran() == good and (done.returncode == 0) == good, f"Python, changed: {call}", done.stderr)
 
 
-# ---- what runs is what was checked
-
 def put(object, path):
     """Replaces a file by a new one, as a compiler does."""
     shutil.copy(object, path + ".new")
     os.rename(path + ".new", path)
 
+
+def without_fingerprint(path):
+    """Takes the fingerprint of the model out of a checkpoint, whose checksum fits."""
+    with open(path, "rb") as f:
+        data = f.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    del header["__metadata__"]["model_fingerprint"]
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    at = text.index(b'"header_crc32":"') + 16
+    zeros = text[:at] + b"00000000" + text[at + 8:]
+    text = text[:at] + b"%08x" % zlib.crc32(zeros) + text[at + 8:]
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data[8 + size:])
+
+
+def test_accepted():
+    """A change that a resume accepts is written down; one that was interrupted, and a folder that disagrees, are refused."""
+    put(DOOR, os.path.join(HERE, "mine.so"))
+    succeeds("a run", "train", "./mine.so", *SMALL, "--out", "accepted")
+    shutil.copytree(os.path.join(HERE, "accepted"), os.path.join(HERE, "half"))
+    put(OTHER, os.path.join(HERE, "mine.so"))
+    train = ("train", "./mine.so", "--resume", "-n", "6", "--out")
+    refuses("a changed object", ["--changed"], *train, "accepted")
+    succeeds("accepted", *train, "accepted", "--changed")
+    for arguments in (("eval", "accepted"), ("train", "--out", "accepted", "--resume", "-n", "7")):
+        succeeds("from then on", *arguments)
+    shutil.copy(os.path.join(HERE, "accepted", "config.json"), os.path.join(HERE, "half"))
+    refuses("accepted by half", ["disagree", "once more"], *train, "half")
+    succeeds("and again", *train, "half", "--changed")
+    succeeds("is whole", "eval", "half")
+    put(DOOR, os.path.join(HERE, "mine.so"))
+    refuses("the object of the first iterations", ["--changed"], "eval", "accepted", "--model", "./mine.so")
+    put(OTHER, os.path.join(HERE, "mine.so"))
+    without_fingerprint(os.path.join(HERE, "half", "checkpoint.safetensors"))
+    refuses("a checkpoint without a fingerprint", ["disagree", "no fingerprint"], "eval", "half", "--model", "./mine.so")
+
+
+def test_accepted_sweep():
+    """A sweep continues its runs with an object that has changed, and measures them."""
+    def sweep(*arguments):
+        with open(os.path.join(HERE, "more.sweep"), "w") as f:
+            f.write(f"model ./mine.so\nmethods ww\nparticles 2\niterations {iterations}\nbatch 4\neval-data 3\nfinal 5 3\n")
+        return rws("sweep", "more.sweep", *arguments)
+    put(DOOR, os.path.join(HERE, "mine.so"))
+    iterations = 4
+    first = sweep()
+    put(OTHER, os.path.join(HERE, "mine.so"))
+    iterations = 6
+    second, third = sweep(), sweep("--changed")
+    iterations = 8
+    done = first, second, third, sweep()
+    report([d.returncode for d in done] == [0, 2, 0, 0] and "--changed accepts it" in second.stdout, "rws sweep --changed", done)
+    ran()
+
+
+def test_disagreement():
+    """A store with another path is accepted only if the user names the object, and its fingerprint says that it is the run's."""
+    shutil.copytree(os.path.join(HERE, "accepted"), os.path.join(HERE, "paths"))
+    store = sqlite3.connect(os.path.join(HERE, "paths", "metrics.sqlite"))
+    store.execute("UPDATE runs SET config = replace(config, 'mine.so', 'other.so')")
+    store.execute("DELETE FROM checksums")
+    store.commit()
+    store.close()
+    refuses("two paths", ["disagree", "the store has"], "eval", "paths")
+    succeeds("two paths, the object is named", "eval", "paths", "--model", "./mine.so")
+    path = os.path.join(HERE, "paths", "config.json")
+    config = json.load(open(path))
+    del config["model_fingerprint"]
+    json.dump(config, open(path, "w"))
+    without_fingerprint(os.path.join(HERE, "paths", "checkpoint.safetensors"))
+    refuses("two paths and no fingerprint", ["disagree", "the store has"], "eval", "paths", "--model", "./mine.so")
+
+
+# ---- what runs is what was checked
 
 def test_needy():
     """A library beside an object is found also if the object is on the user's list."""
@@ -379,6 +455,9 @@ try:
     test_quotes(folders["config + checkpoint, absolute"])
     test_user()
     test_user_elsewhere()
+    test_accepted()
+    test_accepted_sweep()
+    test_disagreement()
     test_needy()
     if has_serve():
         test_rebuilt_in_server()

@@ -380,7 +380,7 @@ static void config_is_amended(void **state)
     rws__folder_close(create(t));
     must(rws__folder_open(run_path, &read, &f, &err), &err);
     read.iterations = UINT64_C(1000000000000000);
-    must(rws__folder_amend(f, &read, &err), &err);
+    must(rws__folder_amend(f, &read, NULL, &err), &err);
     assert_string_equal(rws__folder_recorded(f)->model, path);
     assert_string_equal(read.lr, t->config.lr);
     spill("yours.so", "x", 1);
@@ -388,7 +388,7 @@ static void config_is_amended(void **state)
     rws_config other = read;
     other.model = path;
     other.lr = "1";
-    must(rws__folder_amend(f, &other, &err), &err);
+    must(rws__folder_amend(f, &other, NULL, &err), &err);
     rws__folder_close(f);
     must(rws__folder_open(run_path, &read, &f, &err), &err);
     assert_true(read.iterations == UINT64_C(1000000000000000));
@@ -396,7 +396,7 @@ static void config_is_amended(void **state)
     assert_string_equal(rws__folder_recorded(f)->model, in_folder("yours.so"));
     other = read;
     other.model = "./nowhere/mine.so";
-    assert_refused(rws__folder_amend(f, &other, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
+    assert_refused(rws__folder_amend(f, &other, NULL, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
     rws__folder_close(f);
     made_run_free(t);
 }
