@@ -34,8 +34,11 @@ cd ..
 
 run_without_locks train gmm -k 2 -n 20 --eval-every 20 --out cut
 # The journal of a transaction that was not finished: its header and no page, as after a kill at that moment.
-printf '\331\325\005\371\040\241\143\327\000\000\000\000' >cut/metrics.sqlite-journal
-head -c 500 /dev/zero >>cut/metrics.sqlite-journal
+pages=$(($(stat -c %s cut/metrics.sqlite) / 4096))
+printf '\331\325\005\371\040\241\143\327\000\000\000\000\000\000\000\000' >cut/metrics.sqlite-journal
+# the pages before, the bytes of a sector and those of a page
+printf "\\000\\000\\000\\$(printf %03o $pages)\\000\\000\\002\\000\\000\\000\\020\\000" >>cut/metrics.sqlite-journal
+head -c 484 /dev/zero >>cut/metrics.sqlite-journal
 run_without_locks train gmm -n 40 --out cut --resume
 report $? "a run continues whose writer was killed while it wrote the store"
 [ ! -s cut/metrics.sqlite-journal ]
