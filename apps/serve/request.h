@@ -18,7 +18,7 @@ enum {
     RWS_MAX_BODY = 1 << 20,     /* bytes */
     RWS_MAX_HEAD = 32 * 1024,   /* bytes of a request line with its headers */
     RWS_MAX_CONNECTIONS = 256,  /* at a time */
-    RWS_MAX_REFUSED = 32,       /* connections beyond these, whose request is refused with a 503 */
+    RWS_MAX_REFUSED = 32,       /* connections beyond these while all are busy, refused with a 503 */
     RWS_MAX_FROM_ONE = 64,      /* connections from one address of the network */
     RWS_MAX_WATCHERS = 96,      /* connections that wait for events */
     RWS_WATCHERS_FROM_ONE = 48, /* of these, from one address */

@@ -33,6 +33,7 @@ typedef struct peer {
     int          socket;
     bool         sending, streaming;
     bool         refused; /* one beyond RWS_MAX_CONNECTIONS */
+    bool         closed;  /* to make room for another */
     uint64_t     from;    /* the client's address */
     double       since;
     size_t       holds; /* bytes in memory that the client is to take */
@@ -99,6 +100,19 @@ static uint64_t address_of(struct MHD_Connection *connection)
     return network;
 }
 
+/* Closes the connection that has been silent for longest, while no answer is on its way; false if there is none. Called under
+ * the lock. */
+static bool make_room(rws_server *s)
+{
+    peer *oldest = NULL;
+    for (peer *l = s->peers; l; l = l->next)
+        if (!l->sending && !l->closed && !l->refused && (!oldest || l->since < oldest->since)) oldest = l;
+    if (!oldest) return false;
+    oldest->closed = true;
+    shutdown(oldest->socket, SHUT_RDWR);
+    return true;
+}
+
 static void note_connection(void *context, struct MHD_Connection *connection, void **own,
                             enum MHD_ConnectionNotificationCode code)
 {
@@ -109,8 +123,9 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
         peer                           *l = calloc(1, sizeof *l);
         *own = l;
         if (l && info) {
+            const bool full = s->n_peers++ >= RWS_MAX_CONNECTIONS;
             *l = (peer){.socket = info->connect_fd,
-                        .refused = s->n_peers++ >= RWS_MAX_CONNECTIONS,
+                        .refused = full && !make_room(s),
                         .from = address_of(connection),
                         .since = rws__clock_now(),
                         .next = s->peers};
@@ -212,7 +227,8 @@ static void await_runs(rws_server *s)
 typedef struct {
     rws_request request;
     rws_buffer  body;
-    bool        begun, bad_path, bad_query, bad_hosts;
+    bool        begun, bad_path, bad_query, bad_header;
+    int         n_hosts;
     bool too_large, hopeless; /* a body that is too large is read to its end, unless it is hopeless: a client that
                                         is cut off while it sends would not see the reply */
 } incoming;
@@ -242,11 +258,14 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
+/* A header whose name has a blank, such as "Host : x", is another one for some proxies. */
+static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
 {
+    incoming *in = context;
     (void)kind;
     (void)value;
-    *(int *)context += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+    in->n_hosts += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+    in->bad_header |= strpbrk(key, " \t") != NULL;
     return MHD_YES;
 }
 
@@ -269,9 +288,7 @@ static void receive(incoming *in, struct MHD_Connection *connection, const char 
     in->bad_path |= !rws__request_path(r, url);
     MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, check_argument, in);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, in);
-    int n_hosts = 0;
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &n_hosts);
-    in->bad_hosts = n_hosts > 1; /* a proxy may have looked at the other one */
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, check_header, in);
     r->host = header(connection, MHD_HTTP_HEADER_HOST);
     r->origin = header(connection, MHD_HTTP_HEADER_ORIGIN);
     r->site = header(connection, "Sec-Fetch-Site");
@@ -442,7 +459,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     await_memory(s);
     reply.retry = l && l->refused;
     if (reply.retry) rws__reply_fail(&reply, 503, "The server has too many connections; try again later.");
-    else if (in->bad_hosts) rws__reply_fail(&reply, 400, "The request has more than one Host header.");
+    else if (in->n_hosts > 1) /* a proxy may have looked at the other one */
+        rws__reply_fail(&reply, 400, "The request has more than one Host header.");
+    else if (in->bad_header) rws__reply_fail(&reply, 400, "The name of a header has a blank.");
     else if (in->too_large) rws__reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
     else if (in->body.starved) rws__reply_fail(&reply, 503, "There is no memory for this request.");
     else if (in->bad_query) rws__reply_fail(&reply, 400, "The query has too many arguments, or a zero byte.");

@@ -47,12 +47,12 @@ typedef struct {
     bool     begun;
 } summing;
 
-/* Bytes of the store; -1 without memory. While it is being written, its file is not as large as it will be. */
+/* Bytes of the store; -1 without memory. The file of a writer is not as large as it will be. */
 static int64_t bytes_of(sqlite3 *db)
 {
     static const char sql[] = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
     sqlite3_stmt     *s;
-    if (sqlite3_txn_state(db, "main") != SQLITE_TXN_WRITE) return rws__store_size(db);
+    if (sqlite3_db_readonly(db, "main")) return rws__store_size(db);
     if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK) return -1;
     const int64_t bytes = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : -1;
     sqlite3_finalize(s);

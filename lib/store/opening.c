@@ -217,11 +217,17 @@ static bool is_unchanged(const char *path, const struct stat *was)
     return lstat(path, &is) == 0 && is_same(&is, was);
 }
 
+const char *rws__store_tmpdir(void)
+{
+    const char *where = getenv("TMPDIR");
+    return where && *where ? where : "/tmp";
+}
+
 static int write_bytes(const char *path, const void *bytes, size_t size)
 {
     rws_error        err;
     const rws_status status = rws__file_write(path, &(rws_piece){bytes, size}, 1, &err);
-    return status == RWS_OK ? SQLITE_OK : status == RWS_NO_MEMORY ? SQLITE_NOMEM : SQLITE_FULL;
+    return status == RWS_OK ? SQLITE_OK : status == RWS_NO_MEMORY ? SQLITE_NOMEM : RWS_STORE_TMPDIR;
 }
 
 static int copy_main(sqlite3 *db, const char *to)
@@ -269,12 +275,11 @@ static int copy_and_open(sqlite3 *db, const char *to, sqlite3 **copy)
  * keeps the file. */
 static int replace_by_copy(sqlite3 **db)
 {
-    char        folder[PATH_MAX], path[PATH_MAX];
-    const char *where = getenv("TMPDIR");
-    sqlite3    *copy = NULL;
-    if (snprintf(folder, sizeof folder - 32, "%s/rws-store-XXXXXX", where && *where ? where : "/tmp") >= PATH_MAX - 32)
-        return SQLITE_CANTOPEN;
-    if (!mkdtemp(folder)) return SQLITE_CANTOPEN;
+    char     folder[PATH_MAX], path[PATH_MAX];
+    sqlite3 *copy = NULL;
+    if (snprintf(folder, sizeof folder - 32, "%s/rws-store-XXXXXX", rws__store_tmpdir()) >= PATH_MAX - 32 ||
+        !mkdtemp(folder))
+        return RWS_STORE_TMPDIR;
     snprintf(path, sizeof path, "%.*s/metrics.sqlite", PATH_MAX - 32, folder);
     const int code = copy_and_open(*db, path, &copy);
     rmdir(folder);
@@ -407,6 +412,29 @@ static int count_parts(sqlite3 *db, int *n)
     const bool foreign = code == SQLITE_ROW;
     code = sqlite3_finalize(s);
     return foreign ? RWS_STORE_FOREIGN : code;
+}
+
+static bool is_name_of_part(const char *name)
+{
+    for (int i = 0; i < N_PARTS; i++)
+        if (strcmp(parts[i].name, name) == 0) return true;
+    return false;
+}
+
+bool rws__store_foreign(sqlite3 *db, char kind[static 16], char name[static 64])
+{
+    sqlite3_stmt *s;
+    bool          found = false;
+    if (sqlite3_prepare_v2(db, "SELECT type, name FROM sqlite_master ORDER BY rowid", -1, &s, NULL)) return false;
+    while (!found && sqlite3_step(s) == SQLITE_ROW) {
+        const char *type = (const char *)sqlite3_column_text(s, 0), *own = (const char *)sqlite3_column_text(s, 1);
+        if (!type || !own || is_name_of_part(own)) continue;
+        snprintf(kind, 16, "%s", type);
+        snprintf(name, 64, "%s", own);
+        found = true;
+    }
+    sqlite3_finalize(s);
+    return found;
 }
 
 int rws__store_check(sqlite3 *db, int *format)

@@ -34,6 +34,27 @@ rws_status rws__store_blame(const char *path, const char *run, int n, rws_error 
         rws__quote(path).text, rws__quote_short(run).text, others, n > 1 ? "these runs" : "this run");
 }
 
+static bool is_word(const char *text)
+{
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
+}
+
+/* Names what does not belong to the store; the command that removes it is only for names that no shell can misread. */
+static rws_status explain_foreign(sqlite3 *db, const char *file, rws_error *err)
+{
+    char kind[16] = "", name[64] = "", how[160] = "";
+    if (!db || !rws__store_foreign(db, kind, name))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" is not a store of runs: it lacks tables that rws makes, or has views or other tables "
+                        "in their place.",
+                        file);
+    if (is_word(kind) && is_word(name))
+        snprintf(how, sizeof how, " This removes it, if it is yours: sqlite3 FILE \"DROP %s %s\".", kind, name);
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "\"%s\" is not a store of runs: it has the %s \"%s\", which rws does not make.%s", file,
+                    rws__quote_short(kind).text, rws__quote_short(name).text, how);
+}
+
 rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err)
 {
     const rws_quoted file = rws__quote(path ? path : "");
@@ -54,12 +75,12 @@ rws_status rws__store_explain(sqlite3 *db, const char *path, const char *what, i
                         "\"%s\" has a write-ahead log, which another program gave it; this ends it: sqlite3 FILE "
                         "\"PRAGMA journal_mode = DELETE\".",
                         file.text);
-    case RWS_STORE_FOREIGN:
-        return rws_fail(
-            err, RWS_BAD_INPUT,
-            "\"%s\" is not a store of runs: it has tables, indexes, views or triggers that rws does not make, "
-            "or lacks some that it makes.",
-            file.text);
+    case RWS_STORE_FOREIGN: return explain_foreign(db, file.text, err);
+    case RWS_STORE_TMPDIR:
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "Cannot %s \"%s\": a writer of it was killed, and the private copy in which this is undone "
+                        "cannot be made in %s. Set TMPDIR to a folder that can be written to and has room.",
+                        what, file.text, rws__quote(rws__store_tmpdir()).text);
     default: break;
     }
     switch (code & 0xff) {

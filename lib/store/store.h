@@ -144,6 +144,7 @@ rws_status rws__store_blame(const char *path, const char *run, int n, rws_error 
 
 /* Codes of the functions below, among the kinds of SQLITE_NOTADB; SQLite has no such numbers of its own. */
 enum {
+    RWS_STORE_TMPDIR = SQLITE_NOTADB | 0xfb << 8,      /* a private copy cannot be made in TMPDIR */
     RWS_STORE_LINK = SQLITE_NOTADB | 0xfc << 8,        /* a link, which is not written through */
     RWS_STORE_JOURNAL = SQLITE_NOTADB | 0xfd << 8,     /* the journal names another file, or is a link */
     RWS_STORE_WRITE_AHEAD = SQLITE_NOTADB | 0xfe << 8, /* there is a write-ahead log */
@@ -158,6 +159,10 @@ int rws__store_open(const char *path, bool writes, sqlite3 **db);
  * file was written by a newer program, else RWS_STORE_FOREIGN. *format is 0 for a file without tables, and of version 0.1. */
 int rws__store_check(sqlite3 *db, int *format);
 
+/* The first table, index, view or trigger that rws does not make, as its kind and its name. False if there is none: the schema lacks
+ * something, or there is another in its place. */
+bool rws__store_foreign(sqlite3 *db, char kind[static 16], char name[static 64]);
+
 /* Makes the tables that a store of an older format or without tables lacks. */
 int rws__store_complete(sqlite3 *db);
 
@@ -168,6 +173,9 @@ int64_t rws__store_size(sqlite3 *db);
 /* Notes that the store, as it is now, takes more time than it may: rws__store_open returns SQLITE_INTERRUPT for it from now on,
  * until it changes. rws__store_explain does so. */
 void rws__store_remember_slow(const char *path);
+
+/* The folder for private copies. */
+const char *rws__store_tmpdir(void);
 
 /* How long to wait for a locked file, in milliseconds. */
 int rws__store_patience_now(void);

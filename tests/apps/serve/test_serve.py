@@ -385,6 +385,9 @@ def test_safety(server, run):
     for first, second in ((server.host, "evil.example"), ("evil.example", server.host), (server.host, server.host)):
         got = server.raw(head(server, host=first, extra=f"host: {second}\r\n"))
         tried("wrong hosts, and none", status_of(got), status_of(got) == 400, f"the hosts {first} and {second} together are refused", got[:100])
+    for blank in (" ", "\t"):
+        got = server.raw(head(server, extra=f"Host{blank}: evil.example\r\n"))
+        tried("wrong hosts, and none", status_of(got), status_of(got) == 400, "and so is a header with a blank before the colon", got[:100])
     for name in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
         report(status_of(server.raw(head(server, host=name))) == 200, f"the host {name} is this one")
     infer, good = f"/api/runs/{run}/infer", {"test": 0, "particles": 10}
@@ -477,24 +480,23 @@ def test_slow(server):
 
 
 def test_many(run):
-    """More connections, watchers and headers than there may be: the others are served, and afterwards all are."""
+    """More connections, watchers and headers than there may be: silent ones give way, and afterwards all are served."""
     server = Server(RUNS, "--port", "0")
     try:
         held = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(300)]
         time.sleep(0.5)
-        answered = refused = 0
+        report(server.ask("/api")[0] == 200, "beside 300 silent connections a client is answered")
+        answered = 0
         for s in held:
             try:
                 s.sendall(head(server))
-                got = s.recv(4096)
-                answered += status_of(got) == 200
-                refused += status_of(got) == 503 and b"Retry-After" in got
+                answered += status_of(s.recv(4096)) == 200
             except OSError:
                 pass
         for s in held:
             s.close()
-        tries["300 connections at once"].update({200: answered, 503: refused, 0: 300 - answered - refused})
-        report(200 <= answered <= 256 and refused, "of 300 connections, no more than 256 are served, and some are told to try again", (answered, refused))
+        tries["300 connections at once"].update({200: answered, 0: 300 - answered})
+        report(200 <= answered <= 256, "of 300 connections, no more than 256 are served: the oldest have given way", answered)
         report(wait(lambda: server.ask("/api")[0] == 200), "and when they are gone, others are")
         watchers, statuses = [], collections.Counter()
         for _ in range(256):

@@ -502,6 +502,10 @@ static void a_killed_writer_is_undone_by_the_next(void **state)
     assert_int_equal(size, after);
     assert_memory_equal(bytes, later, size);
     assert_true(is_there("run/metrics.sqlite-journal"));
+    setenv("TMPDIR", in_folder("nowhere"), 1);
+    assert_refused(rws__store_progress(path, "run", &progress, &err), RWS_BAD_INPUT, &err, "metrics.sqlite",
+                   "Set TMPDIR");
+    unsetenv("TMPDIR");
     must(record(f, 400, 1, &err), &err);
     assert_false(is_there("run/metrics.sqlite-journal"));
     assert_string_equal(ask("SELECT count(*) FROM metrics"), "16");
@@ -606,6 +610,11 @@ static void a_foreign_schema_is_refused(void **state)
         spill("run/metrics.sqlite", bytes, size);
     }
     free(bytes);
+    change("CREATE INDEX i ON metrics(value)");
+    refuses_store(
+        "has the index \"i\", which rws does not make. This removes it, if it is yours: sqlite3 FILE \"DROP index i\"");
+    change("DROP index i; ANALYZE;");
+    refuses_store("sqlite3 FILE \"DROP table sqlite_stat1\"");
     change("VACUUM; ANALYZE; DROP TABLE sqlite_stat1;");
     must(record(f, 200, 1, &err), &err);
     change("PRAGMA journal_mode = WAL");
