@@ -176,7 +176,7 @@ typedef struct loaded {
     struct loaded *next;
     void          *handle;
     rws_object     object; /* open, so that no other file gets its inode */
-    char          *name;   /* for the loader */
+    char          *name;   /* that the loader has for the open file: the path may lead to another one by now */
     int            users;
 } loaded;
 
@@ -220,11 +220,11 @@ static rws_status link_in(loaded *l, const char *path, bool named, rws_error *er
 {
     char      *names[2];
     const bool memory = name_object(&l->object, names), by_path = named || l->object.has_origin;
-    l->name = names[!by_path];
-    if (memory) l->handle = dlopen(l->name, RTLD_NOW | RTLD_LOCAL);
-    void *const same = l->handle ? dlopen(names[1], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
+    l->name = names[1];
+    if (memory) l->handle = dlopen(names[!by_path], RTLD_NOW | RTLD_LOCAL);
+    void *const same = l->handle ? dlopen(l->name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
     if (same) dlclose(same);
-    free(names[by_path]);
+    free(names[0]);
     if (!memory) return rws_no_memory(err, "a shared object");
     if (!l->handle) return not_loaded(path, by_path, err);
     if (same != l->handle)

@@ -412,9 +412,11 @@ def put(number):
     os.rename("new.so", "mine.so")
 def train(out):
     return rws.train("./mine.so", out="rebuilt/" + out, particles=2, batch=4, iterations=4, n_test=3, progress=False)
-put(0); one = train("one")
+put(0); os.link("mine.so", "first.so"); one = train("one")
 put(1); two = train("two")
 rws.open("rebuilt/two")
+one.close()
+rws.open("rebuilt/one", "./first.so").close()
 put(2); train("three").close()
 put(3); train("four").close()
 rws.open("rebuilt/four").close()
@@ -433,7 +435,7 @@ def test_rebuilt_in_python():
         shutil.copy(path, os.path.join(HERE, f"{number}.so"))
     done = python(REBUILT)
     numbers = which_ran()
-    report(done.returncode == 0 and numbers == [0, 1, 2, 3], "Python: a rebuilt object runs", (numbers, done))
+    report(done.returncode == 0 and numbers == [0, 1, 0, 2, 3], "Python: a rebuilt object runs", (numbers, done))
     report("start the program again" in done.stdout, "Python: an object that is overwritten is refused", done)
 
 
