@@ -151,11 +151,10 @@ static const struct {
      "request: every particle takes them, and log_evidence is that of the data and these choices together.)} "
      "(One datum, as text, picture, fields or test; or data, a list of such objects, which is answered by a line of "
      "JSON for each.)"},
-    {"Sampling", "(A model with inputs is sampled at those that fields have, or at those of a test datum; by default "
-                 "each sample has the "
-                 "inputs of a test datum that is drawn at random.) "
-                 "{n?: integer 1..100000, seed?: integer 0.., particles_listed?: boolean, fields?: object, test?: "
-                 "integer 0..1000000}"},
+    {"Sampling",
+     "{n?: integer 1..100000, seed?: integer 0.., particles_listed?: boolean, fields?: object, "
+     "test?: integer 0..1000000} (A model with inputs is sampled at those that fields have, or at those of a test "
+     "datum; by default each sample has the inputs of a test datum that is drawn at random.)"},
     {"Scoring", "{" DATUM ", choices: [Choice]}"},
     {"Problems", "[{path: string, message: string}]"},
     {"Changes",
