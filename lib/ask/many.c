@@ -4,8 +4,8 @@
  *     thread     0         1         0        whichever is free
  *     answers    0 1 2 3   4 5 6 7   8 9      handed out in order, on the thread of the caller
  *
- * The size of a block is a power of two, so that a multiple of AT_ONCE ends one. Blocks do not depend on threads, and a datum's draws are keyed by its number among all: neither threads nor a resumed list
- * change a bit. Where the questions of a block fail together, each is asked alone, so that only what is wrong fails.
+ * The size of a block is a power of two, so that a multiple of AT_ONCE ends one. Blocks do not depend on threads, and a
+ * datum's draws are keyed by its number among all: neither threads nor a resumed list change a bit. Where the questions of a block fail together, each is asked alone, so that only what is wrong fails.
  */
 #include "ask/ask.h"
 #include "ask/posterior.h"

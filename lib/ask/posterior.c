@@ -405,21 +405,30 @@ static rws_status predict(rws_posterior *p, rws_engine *engine, const rws_answer
     return RWS_OK;
 }
 
-rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
-                                 rws_error *err)
+/* ---- samples of both kinds */
+
+/* What samples are made of: the prior at the inputs `at`, or the particles of answers. */
+typedef struct {
+    const rws_answers  *answers; /* NULL: the prior */
+    const rws_question *at;
+    int                 n;
+    uint64_t            seed;
+    stopper             when;
+} wanted;
+
+static rws_status draw_samples(rws_posterior *p, rws_engine *engine, const wanted *w, samples *out, rws_error *err)
 {
-    RWS_NEED(p, err);
-    RWS_NEED(out, err);
-    *out = NULL;
-    RWS_NEED(a, err);
-    if (n < 1 || n > RWS_MAX_PARTICLES)
-        return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, n);
-    if (rws__setup_has_inputs(&p->program.setup))
-        return rws_fail(err, RWS_BAD_INPUT, "Posterior predictions of a model that has inputs are not possible.");
-    if (!a->n_weighted || !(a->ess > 0))
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "There is no posterior to predict from: the question must ask for particles, and one of them "
-                        "must be possible.");
+    if (w->answers) return predict(p, engine, w->answers, w->n, w->seed, out, err);
+    rws__engine_watch(engine, w->when.stop, w->when.context);
+    const rws_status status = sample(p, engine, w->at, w->n, w->seed, &w->when, out, err);
+    rws__engine_watch(engine, NULL, NULL);
+    return status;
+}
+
+static rws_status make_samples(rws_posterior *p, const wanted *w, rws_samples **out, rws_error *err)
+{
+    if (w->n < 1 || w->n > RWS_MAX_PARTICLES)
+        return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, w->n);
     samples  *s = calloc(1, sizeof *s);
     rws_idle *e = s ? rws__posterior_take(p, err) : NULL;
     if (!e) {
@@ -427,7 +436,7 @@ rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, 
         return rws_no_memory(err, "samples");
     }
     const unsigned   denormals = rws__denormals_off();
-    const rws_status status = predict(p, e->engine, a, n, seed, s, err);
+    const rws_status status = draw_samples(p, e->engine, w, s, err);
     rws__denormals_restore(denormals);
     rws__posterior_give_back(p, e);
     if (status == RWS_OK) *out = &s->public;
@@ -435,30 +444,29 @@ rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, 
     return status;
 }
 
+rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
+                                 rws_error *err)
+{
+    RWS_NEED(p, err);
+    RWS_NEED(out, err);
+    *out = NULL;
+    RWS_NEED(a, err);
+    if (rws__setup_has_inputs(&p->program.setup))
+        return rws_fail(err, RWS_BAD_INPUT, "Posterior predictions of a model that has inputs are not possible.");
+    if (!a->n_weighted || !(a->ess > 0))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "There is no posterior to predict from: the question must ask for particles, and one of them "
+                        "must be possible.");
+    return make_samples(p, &(wanted){.answers = a, .n = n, .seed = seed}, out, err);
+}
+
 rws_status rws__posterior_sample_unless(rws_posterior *p, const rws_question *at, int n, uint64_t seed,
                                         bool (*stop)(void *context), void *context, rws_samples **out, rws_error *err)
 {
     RWS_NEED(p, err);
     RWS_NEED(out, err);
-    const stopper when = {stop, context};
     *out = NULL;
-    if (n < 1 || n > RWS_MAX_PARTICLES)
-        return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, n);
-    samples  *s = calloc(1, sizeof *s);
-    rws_idle *e = s ? rws__posterior_take(p, err) : NULL;
-    if (!e) {
-        free(s);
-        return rws_no_memory(err, "samples");
-    }
-    const unsigned denormals = rws__denormals_off();
-    rws__engine_watch(e->engine, stop, context);
-    const rws_status status = sample(p, e->engine, at, n, seed, &when, s, err);
-    rws__engine_watch(e->engine, NULL, NULL);
-    rws__denormals_restore(denormals);
-    rws__posterior_give_back(p, e);
-    if (status == RWS_OK) *out = &s->public;
-    else rws_samples_free(&s->public);
-    return status;
+    return make_samples(p, &(wanted){.at = at, .n = n, .seed = seed, .when = {stop, context}}, out, err);
 }
 
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out, rws_error *err)

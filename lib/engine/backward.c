@@ -246,8 +246,9 @@ static double *weigh_choices(rws_engine *e, uint32_t at_level)
     double           *coef = RWS_NEW0(&e->arena, double, l->n_rows);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  end = e->ends[i].level, n_rows = e->levels[end].n_rows;
-        const uint32_t *map = is_below(e, end, at_level) ? rws__level_map(e, end, at_level) : NULL;
-        for (uint32_t k = 0; k < n_rows && is_below(e, end, at_level); k++, n++) {
+        const bool      below = is_below(e, end, at_level);
+        const uint32_t *map = below ? rws__level_map(e, end, at_level) : NULL;
+        for (uint32_t k = 0; k < n_rows && below; k++, n++) {
             row[n] = rws__scores_place(e, begin + k);
             at[n] = map ? map[k] : k;
             above[n] = e->levels[at_level].up[at[n]];
@@ -277,12 +278,18 @@ static void seed_level(rws_engine *e, uint32_t at, unsigned groups, float *gradi
     }
 }
 
-/* Adds the coefficients of rows of a level to those of the rows that they stand on. */
-static void hand_up(rws_engine *e, level *to, int k, const double *coef, const uint32_t *up, uint32_t n)
+/* The coefficients of a level, zeros at first; NULL if nothing above it has such a term. */
+static double *coefs_of(rws_engine *e, level *to, int k)
 {
-    if (!to->total[k]) return;
-    if (!to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
-    for (uint32_t i = 0; i < n; i++) to->coef[k][up[i]] += coef[i];
+    if (to->total[k] && !to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
+    return to->total[k] ? to->coef[k] : NULL;
+}
+
+/* Adds the coefficients of rows of a level to those of the rows that they stand on. */
+static void hand_up(rws_engine *e, const level *l, int k)
+{
+    double *to = coefs_of(e, &e->levels[l->parent], k);
+    for (uint32_t i = 0; i < l->n_rows && to; i++) to[l->up[i]] += l->coef[k][i];
 }
 
 /* The same for a merged level and its parts. */
@@ -290,10 +297,8 @@ static void hand_to_parts(rws_engine *e, const level *l, int k)
 {
     for (uint32_t p = 0; p < l->merge->n; p++) {
         const segment *s = &l->merge->parts[p];
-        level         *to = &e->levels[s->level];
-        if (!to->total[k]) continue;
-        if (!to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
-        for (uint32_t i = 0; i < to->n_rows; i++) to->coef[k][i] += l->coef[k][s->to[i]];
+        double        *to = coefs_of(e, &e->levels[s->level], k);
+        for (uint32_t i = 0; i < e->levels[s->level].n_rows && to; i++) to[i] += l->coef[k][s->to[i]];
     }
 }
 
@@ -325,7 +330,7 @@ static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
         seed_level(e, at_level, groups, gradient);
         for (int k = 0; k < N_COEF && l->parent != NONE; k++)
             if (l->coef[k] && l->merge) hand_to_parts(e, l, k);
-            else if (l->coef[k]) hand_up(e, &e->levels[l->parent], k, l->coef[k], l->up, l->n_rows);
+            else if (l->coef[k]) hand_up(e, l, k);
     }
 }
 

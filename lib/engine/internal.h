@@ -529,7 +529,7 @@ uint32_t            rws__node_join(rws_engine *e, uint32_t at, const join *of); 
 void                rws__join_forward(rws_engine *e, const node *n, float *out);
 void                rws__merge(rws_engine *e, rws_path **paths, uint32_t n); /* the first one continues */
 void                rws__history_make(rws_path *path); /* of the side that draws, which has ended on this path */
-/* Of the site that is visited: an entry for the next choices of all rows. False: a row has no more. May part the path. */
+/* Enters the next choices of all rows at the site that is visited. False: a row has no more. May part the path. */
 bool rws__history_next(rws_path *path, trace_entry *t);
 /* The node of item t of a series that the model has made; 0: a row of the path has no such item. */
 uint32_t rws__history_item(rws_path *path, uint32_t site, uint32_t t);

@@ -268,6 +268,14 @@ static uint32_t merged_level(rws_engine *e, rws_path **paths, merge *m, uint32_t
     return m->level = to;
 }
 
+/* What `source` is in each part, as a value of the merged level: the value itself if all have the same one of the entry. */
+static uint32_t merged_value(rws_engine *e, const merge *m, const uint32_t *at, const uint32_t *source, uint32_t entry)
+{
+    bool same = source[0] == 0 || e->nodes[source[0]].level <= entry;
+    for (uint32_t p = 0; p < m->n; p++) same &= source[p] == source[0];
+    return same ? source[0] : rws__node_join(e, m->level, &(join){m->n, source, at, m->part, m->row});
+}
+
 /* The values that the paths carry, as values of the merged level. */
 static const uint32_t *merged_carry(rws_engine *e, rws_path **paths, const merge *m, const uint32_t *at)
 {
@@ -276,12 +284,8 @@ static const uint32_t *merged_carry(rws_engine *e, rws_path **paths, const merge
     memcpy(carry, paths[0]->carry, l->n_words * sizeof *carry);
     for (uint32_t v = 0; v < 2 * l->n_values; v += 2) {
         uint32_t *source = RWS_NEW(&e->arena, uint32_t, m->n);
-        bool      same = carry[v] == 0 || e->nodes[carry[v]].level <= l->entry;
-        for (uint32_t p = 0; p < m->n; p++) {
-            source[p] = paths[p]->carry[v];
-            same &= source[p] == carry[v];
-        }
-        if (!same) carry[v] = rws__node_join(e, m->level, &(join){m->n, source, at, m->part, m->row});
+        for (uint32_t p = 0; p < m->n; p++) source[p] = paths[p]->carry[v];
+        carry[v] = merged_value(e, m, at, source, l->entry);
     }
     return carry;
 }
@@ -290,13 +294,9 @@ static const uint32_t *merged_carry(rws_engine *e, rws_path **paths, const merge
 static void merge_fields(rws_engine *e, rws_path **paths, const merge *m, uint32_t *at)
 {
     for (int f = 0; f < e->n_fields && e->pass.mode == RWS_SLEEP; f++) {
-        uint32_t *source = RWS_NEW(&e->arena, uint32_t, m->n), *id = &paths[0]->field[f];
-        bool      same = *id == 0 || e->nodes[*id].level <= paths[0]->loop->entry;
-        for (uint32_t p = 0; p < m->n; p++) {
-            source[p] = paths[p]->field[f];
-            same &= source[p] == *id;
-        }
-        if (!same) *id = rws__node_join(e, m->level, &(join){m->n, source, at, m->part, m->row});
+        uint32_t *source = RWS_NEW(&e->arena, uint32_t, m->n);
+        for (uint32_t p = 0; p < m->n; p++) source[p] = paths[p]->field[f];
+        paths[0]->field[f] = merged_value(e, m, at, source, paths[0]->loop->entry);
     }
 }
 

@@ -99,7 +99,7 @@ static void a_spoiled_guide_fails(void **state)
     }
 }
 
-/* Of a calibrated posterior, intervals cover what they say. Error level: 4 standard deviations, 6e-5 each. */
+/* Intervals of a calibrated posterior cover what they say. Error level: 4 standard deviations, 6e-5 each. */
 static void intervals_cover(void **state)
 {
     (void)state;
