@@ -52,6 +52,8 @@ extern "C" {
 #define RWS_MAX_ASK_SET 8                             /* settings that differ while a posterior is asked */
 #define RWS_MAX_METRICS 64                            /* metrics of a model, with those that every model has */
 #define RWS_MAX_PARTICLES 10000000                    /* per datum; and samples drawn at a time */
+#define RWS_MAX_REFINE 1000000                        /* iterations of the chains of a question */
+#define RWS_MAX_CHAINS 1000                           /* of a question */
 #define RWS_MAX_TEST 1000000                          /* test data */
 #define RWS_MAX_ITERATIONS UINT64_C(1000000000000000) /* of a run */
 
@@ -334,8 +336,14 @@ typedef struct {
      * does not visit all of these sites is impossible. The member `given` of a choice is not read. */
     const rws_choice *given;
     int               n_given;
-    /* Called before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May
-     * be NULL. */
+    /* Iterations of refinement; 0: answers are by importance weights. Chains whose stationary distribution is the posterior then
+     * make iterations with the guide as their proposal, each of them a step of iterated sampling importance resampling (i-SIR)
+     * with n_particles / chains traces of the guide, and a single-site Metropolis-Hastings move for every choice. The first half
+     * is warm-up; the states after each later iteration are draws of the posterior, and take the place of weights. An iteration
+     * costs as much as the question, and a pass of the engine for each choice. */
+    int refine, chains; /* chains: 0: 16 */
+    /* Called before every 2000 particles or fewer, or every iteration, on the calling thread: true ends the question with
+     * RWS_STOPPED. May be NULL. */
     bool (*stop)(void *context);
     void *context;
 } rws_question;
@@ -345,21 +353,24 @@ typedef struct {
     const rws_reported *reports; /* in the order of the program */
     int                 n_reports;
     double              guide;     /* share of the guide's particles */
-    double              posterior; /* by importance weights; NaN if all particles are impossible */
+    double              posterior; /* by importance weights, or chains; NaN if all particles are impossible */
     double exact; /* by the model's exact posterior; NaN if it is not known, as always where choices are given */
     double error; /* Monte-Carlo standard error of `posterior`; NaN if that is, or for a single particle */
 } rws_answer;
 
-/* Particles that made the same choices. */
+/* Particles that made the same choices. After refinement, draws of a chain that are the same have an entry with count 0, and
+ * the guide's particles have entries with weight 0. */
 typedef struct {
-    double            log_p;   /* log p(z, x) of one of them */
-    double            log_q;   /* log q(z | x) of what was drawn: the weight is exp(log_p - log_q) */
-    double            weight;  /* normalised importance weight of all `count` together; NaN if all are impossible */
-    int               count;   /* how many particles they are */
-    int               answer;  /* the number of their answer in rws_answers.list */
+    double log_p;  /* log p(z, x) of one of them */
+    double log_q;  /* log q(z | x) of what was drawn: the weight is exp(log_p - log_q) */
+    double weight; /* normalised importance weight of all `count` together; NaN if all are impossible; of draws
+                                * of a chain, their share of all draws */
+    int    count;  /* how many particles they are */
+    int    answer; /* the number of their answer in rws_answers.list */
     const rws_choice *choices; /* in the order of the visits */
     int               n_choices;
     double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
+    int               chain;     /* from 1, whose draws these are; 0: the guide's particles */
 } rws_weighted;
 
 /* The verdict on an answer by the weights of its particles. The weights do not tell of a mode that no particle has found. */
@@ -384,6 +395,10 @@ typedef struct {
     double              log_evidence_error; /* its Monte-Carlo standard error; NaN if impossible, or for one particle */
     double              k_hat;              /* rws_pareto_k of the weights; NaN if it cannot be estimated */
     double              k_limit;            /* rws_pareto_k_limit: weights with a larger k_hat are too uneven */
+    int                 n_chains;           /* that refined the answers; 0: they are by importance weights */
+    int                 n_draws;            /* of all chains together */
+    double              r_hat;       /* the largest rank-normalised split R-hat of a number of the traces; NaN: none */
+    double              n_effective; /* independent draws with the same errors, of the worst number; NaN: none */
     rws_trust           verdict;
     const char         *advice; /* a sentence: why the verdict, and what to do */
 } rws_answers;
@@ -555,6 +570,7 @@ bool rws_frame_column_at(const rws_frame *f, int i, rws_frame_column *out);
 
 typedef struct {
     int      n_particles; /* of each question; 0: 1000 */
+    int      refine;      /* iterations of each question, by 16 chains; 0: none */
     uint64_t seed;
     int      threads; /* change no number; 0: as many as there are processors */
     /* Called on the calling thread after each simulation, with how many the table has: false ends them. May be NULL. */

@@ -71,11 +71,27 @@ void rws__tail_release(rws_tail *t);
 /* The Pareto k of n_particles, as rws_pareto_k has it. Sorts the tail. */
 double rws__tail_pareto_k(rws_tail *t, int n_particles);
 
-/* Sets k_limit, verdict and advice of answers, whose other members are known. RWS_NO_MEMORY. */
-rws_status rws__answers_judge(rws_answers *a, rws_arena *memory, rws_error *err);
+/* Sets k_limit, verdict and advice of answers, whose other members are known. n_lost: chains that found no possible particle;
+ * slowest: the number whose R-hat is the largest, or "". RWS_NO_MEMORY. */
+rws_status rws__answers_judge(rws_answers *a, int n_lost, const char *slowest, rws_arena *memory, rws_error *err);
 
-/* Copies of what a row of the engine's table has reported, and of its choices. NULL: no memory. */
+/* The standard error of a sum of what independent chains contribute, each of which is expected to be `mean`. NaN for a single
+ * one. */
+double rws__chains_error(const double *contribution, int n_chains, double mean);
+
+/* The reports of a row, still in the engine's memory. A zeroed one is valid; the caller frees the list. False: no memory. */
+typedef struct {
+    rws_reported *list;
+    int           n, capacity;
+    bool          starved;
+} rws_row_reports;
+
+bool rws__row_reports_read(rws_row_reports *r, rws_engine *engine, int row);
+
+/* Copies of what a row of the engine's table has reported, and of its choices; of lists of them. NULL: no memory. */
 const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);
 const rws_choice   *rws__choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);
+const rws_reported *rws__reports_copy(rws_arena *memory, const rws_reported *list, int n);
+const rws_choice   *rws__choices_copy(rws_arena *memory, const rws_choice *list, int n);
 
 #endif

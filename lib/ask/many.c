@@ -59,8 +59,8 @@ int rws__questions_at_once(const rws_program *p, int n_particles)
 /* Whether two questions may share a pass. Given choices are checked datum by datum. */
 static bool agree(const rws_question *x, const rws_question *y)
 {
-    return x->n_particles == y->n_particles && x->seed == y->seed && x->particles == y->particles && !x->n_given &&
-           !y->n_given;
+    return x->n_particles == y->n_particles && x->seed == y->seed && x->particles == y->particles &&
+           x->refine == y->refine && x->chains == y->chains && !x->n_given && !y->n_given;
 }
 
 /* The end of the block that begins with question i. */

@@ -6,6 +6,11 @@
  *     k_hat >= 0.7                                       unreliable; above 1 more particles do not help
  *     k_hat > k_limit, or fewer than 100 effective       doubtful
  *
+ * of refined answers, in the place of the last three
+ *     a chain has found no possible particle             unreliable
+ *     R-hat > 1.1, or fewer than 10 effective draws      unreliable
+ *     R-hat > 1.05, or fewer than 100                    doubtful
+ *
  * k_hat does not count where ess is above 0.99: the tail of nearly equal weights is noise. The limits of k are those of Vehtari et al. (2024): 10^(1 / (1 - k)) particles are enough for k < 0.7.
  */
 #include "ask/ask.h"
@@ -17,6 +22,8 @@
 enum { FEW = 10, ENOUGH = 100 /* effective particles */ };
 #define MISSED 0.05   /* probability of answers that no particle has found */
 #define EVEN 0.99     /* ess above which weights differ too little for their tail to matter */
+#define MIXED 1.05    /* R-hat of chains that agree; 16 chains of 25 draws have an R-hat of 1.03 by chance */
+#define APART 1.1     /* R-hat above which they tell of their beginnings (Gelman and Rubin, 1992) */
 #define TOO_HEAVY 0.7 /* k above which more particles do not help soon */
 
 const char *rws_trust_name(rws_trust v)
@@ -83,11 +90,37 @@ static rws_trust judge_few(const rws_answers *a, double effective, size_t size, 
     return effective < FEW ? RWS_UNRELIABLE : RWS_DOUBTFUL;
 }
 
-static rws_trust judge(const rws_answers *a, size_t size, char *advice)
+static rws_trust judge_chains(const rws_answers *a, int n_lost, const char *slowest, size_t size, char *advice)
+{
+    const bool apart = a->r_hat > MIXED;
+    if (n_lost)
+        snprintf(
+            advice, size,
+            "%d of %d chains found no possible particle while they warmed up: ask with more particles, or train on.",
+            n_lost, a->n_chains + n_lost);
+    else if (isnan(a->r_hat) && a->n_draws < 4 * a->n_chains)
+        snprintf(advice, size, "The chains are too short to be compared: refine with 8 iterations or more.");
+    else if (apart)
+        snprintf(advice, size,
+                 "The chains do not agree yet (R-hat %.3g at %s, limit %g): refine with more iterations, or train on.",
+                 a->r_hat, slowest, MIXED);
+    else if (a->n_effective < ENOUGH)
+        snprintf(advice, size, "The %d draws of the chains count as %.3g: refine with more iterations.", a->n_draws,
+                 a->n_effective);
+    else {
+        snprintf(advice, size,
+                 "The chains agree, and the errors that are given hold, but they do not show what no chain has found.");
+        return RWS_RELIABLE;
+    }
+    return n_lost || a->r_hat > APART || a->n_effective < FEW ? RWS_UNRELIABLE : RWS_DOUBTFUL;
+}
+
+static rws_trust judge(const rws_answers *a, int n_lost, const char *slowest, size_t size, char *advice)
 {
     const double effective = a->ess * a->n_particles, lost = missed(a);
-    if (a->log_evidence == -INFINITY) return judge_impossible(a, size, advice);
+    if (a->log_evidence == -INFINITY && !a->n_chains) return judge_impossible(a, size, advice);
     if (lost > MISSED) return judge_missed(lost, size, advice);
+    if (a->n_chains) return judge_chains(a, n_lost, slowest, size, advice);
     if (a->k_hat >= TOO_HEAVY && a->ess < EVEN) return judge_heavy(a, size, advice);
     if (effective < ENOUGH || (a->k_hat > a->k_limit && a->ess < EVEN)) return judge_few(a, effective, size, advice);
     snprintf(advice, size,
@@ -95,11 +128,11 @@ static rws_trust judge(const rws_answers *a, size_t size, char *advice)
     return RWS_RELIABLE;
 }
 
-rws_status rws__answers_judge(rws_answers *a, rws_arena *memory, rws_error *err)
+rws_status rws__answers_judge(rws_answers *a, int n_lost, const char *slowest, rws_arena *memory, rws_error *err)
 {
-    char advice[300];
+    char advice[600];
     a->k_limit = rws_pareto_k_limit(a->n_particles);
-    a->verdict = judge(a, sizeof advice, advice);
+    a->verdict = judge(a, n_lost, slowest, sizeof advice, advice);
     char *kept = rws__arena_try(memory, strlen(advice) + 1);
     if (!kept) return rws_no_memory(err, "answers");
     a->advice = strcpy(kept, advice);

@@ -5,7 +5,7 @@
  * If the particles come from the posterior, truth and particles are exchangeable and the rank is uniform (Talts, Betancourt,
  * Simpson, Vehtari and Gelman, 2018). With K particles of weight w and a truth f,
  *
- *     rank = (S W(below f) + U (S W(equal f) + 1)) / (S + 1),   U uniform in (0, 1),   S = K ess
+ *     rank = (S W(below f) + U (S W(equal f) + 1)) / (S + 1),   U uniform in (0, 1),   S = K ess, or that of the chains
  *
  * so that ties are broken at random and equal weights have an exactly uniform rank. A number that a trace does not have, a visit
  * that is not made, counts as lower than any value. A simulation in which truth and all particles have the same value says nothing
@@ -13,101 +13,13 @@
  */
 #include "ask/ask.h"
 #include "ask/frame.h"
+#include "ask/numbers.h"
 #include "ask/posterior.h"
 #include "base/error.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { MAX_VISITS = 16, MAX_PARTS = 16, NAME = 320 };
-
-typedef enum { REPORT, SITE, VISITS } kind;
-
-/* A number of a trace. */
-typedef struct {
-    const char *name;
-    kind        kind;
-    int         visit, part, dim;
-    double      value, weight, guide; /* shares of the particles that have it */
-    int         count;
-    bool        truth;
-} outcome;
-
-typedef struct {
-    outcome *list;
-    int      n, capacity;
-    bool     starved;
-} outcomes;
-
-/* ---- the numbers of a trace */
-
-static void add(outcomes *o, outcome x)
-{
-    if (o->n == o->capacity) {
-        const int capacity = 2 * o->capacity + 256;
-        outcome  *longer = realloc(o->list, (size_t)capacity * sizeof *longer);
-        o->starved |= !longer;
-        if (!longer) return;
-        o->list = longer;
-        o->capacity = capacity;
-    }
-    o->list[o->n++] = x;
-}
-
-static void add_values(outcomes *o, outcome x, const float *value, int dim)
-{
-    x.dim = dim;
-    for (int d = 0; d < dim && d < MAX_PARTS && x.visit < MAX_VISITS; d++) {
-        x.part = d;
-        x.value = (double)value[d];
-        add(o, x);
-    }
-}
-
-static bool is_last_visit(const rws_choice *list, int n, int i)
-{
-    for (int k = i + 1; k < n; k++)
-        if (strcmp(list[k].site, list[i].site) == 0) return false;
-    return true;
-}
-
-/* Adds all numbers of a trace; `share` has what they have in common. */
-static void add_trace(outcomes *o, outcome share, const rws_choice *choices, int n_choices, const rws_reported *reports,
-                      int n_reports)
-{
-    for (int i = 0; i < n_choices; i++) {
-        share.name = choices[i].site;
-        share.kind = SITE;
-        share.visit = choices[i].visit;
-        add_values(o, share, choices[i].value, choices[i].dim);
-        if (!is_last_visit(choices, n_choices, i)) continue;
-        share.kind = VISITS;
-        share.visit = 0;
-        add_values(o, share, (const float[]){(float)(choices[i].visit + 1)}, 1);
-    }
-    for (int i = 0; i < n_reports; i++) {
-        share.name = reports[i].name;
-        share.kind = REPORT;
-        share.visit = 0;
-        for (int k = 0; k < i; k++) share.visit += strcmp(reports[k].name, reports[i].name) == 0;
-        if (reports[i].value && reports[i].dim == 1) add_values(o, share, reports[i].value, 1);
-    }
-}
-
-static int by_quantity(const outcome *x, const outcome *y)
-{
-    const int names = x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->name, y->name);
-    if (names) return names;
-    return x->visit != y->visit ? x->visit - y->visit : x->part - y->part;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const outcome *x = a, *y = b;
-    const int      quantities = by_quantity(x, y), values = rws__number_order(x->value, y->value);
-    return quantities ? quantities : values ? values : (int)y->truth - (int)x->truth;
-}
+enum { TRUTH = -1 /* the trace of the model; the others are numbers of particles */ };
 
 /* ---- ranks */
 
@@ -117,11 +29,30 @@ typedef struct {
     int    count;
 } mass;
 
-static void add_mass(mass *m, const outcome *x)
+/* The shares of the particle that a number belongs to; none if that is the truth. */
+static mass mass_of(const rws_answers *a, const rws_number *x)
 {
-    m->weight += x->weight;
-    m->guide += x->guide;
-    m->count += x->count;
+    if (x->trace == TRUTH) return (mass){0};
+    const rws_weighted *w = &a->particles[x->trace];
+    return (mass){w->weight, (double)w->count / a->n_particles, w->count};
+}
+
+static void add_mass(mass *to, mass m)
+{
+    to->weight += m.weight;
+    to->guide += m.guide;
+    to->count += m.count;
+}
+
+/* Whether there is a posterior; and as how many independent draws of it the particles count. */
+static bool is_possible(const rws_answers *a)
+{
+    return a->ess > 0 || a->n_chains > 0;
+}
+
+static double size_of(const rws_answers *a)
+{
+    return a->n_chains ? a->n_effective : a->ess * a->n_particles;
 }
 
 static double rank_of(double below, double equal, double size, double uniform)
@@ -134,79 +65,68 @@ typedef struct {
     double value, probability;
 } mode;
 
-static void name_of(const outcome *x, char out[static NAME])
-{
-    char visit[16] = "", part[16] = "";
-    if (x->visit) snprintf(visit, sizeof visit, ":%d", x->visit);
-    if (x->dim > 1) snprintf(part, sizeof part, "[%d]", x->part);
-    snprintf(out, NAME, "%s%.200s%s%s%s", x->kind == REPORT ? "report." : "", x->name, visit, part,
-             x->kind == VISITS ? ".visits" : "");
-}
-
 static bool set(rws_frame *f, const char *name, const char *what, double value)
 {
-    char column[NAME + 32];
+    char column[RWS_NUMBER_NAME + 32];
     snprintf(column, sizeof column, "%s.%s", name, what);
     return rws__frame_number(f, column, value);
 }
 
-/* The most probable value among n outcomes of a quantity, or that it is absent (-INFINITY). */
-static mode find_mode(const outcome *list, int n, mass absent, bool guide)
+/* The most probable value among n numbers of a quantity, or that it is absent (-INFINITY). */
+static mode find_mode(const rws_answers *a, const rws_number *list, int n, mass absent, bool guide)
 {
     mode best = {-INFINITY, guide ? absent.guide : absent.weight};
     for (int i = 0, next; i < n; i = next) {
-        double sum = 0;
-        for (next = i; next < n && list[next].value == list[i].value; next++)
-            sum += guide ? list[next].guide : list[next].weight;
-        if (sum > best.probability) best = (mode){list[i].value, sum};
+        mass sum = {0};
+        for (next = i; next < n && list[next].value == list[i].value; next++) add_mass(&sum, mass_of(a, &list[next]));
+        const double probability = guide ? sum.guide : sum.weight;
+        if (probability > best.probability) best = (mode){list[i].value, probability};
     }
     return best;
 }
 
-static bool set_confidence(rws_frame *f, const char *name, const outcome *list, int n, mass absent, double truth,
-                           bool possible)
+static bool set_confidence(rws_frame *f, const char *name, const rws_answers *a, const rws_number *list, int n,
+                           mass absent, double truth)
 {
     bool whole = true;
     for (int i = 0; i < n; i++) whole &= list[i].value == floor(list[i].value);
     if (!whole) return true;
-    const mode weighted = find_mode(list, n, absent, false), bare = find_mode(list, n, absent, true);
-    if (possible &&
+    const mode weighted = find_mode(a, list, n, absent, false), bare = find_mode(a, list, n, absent, true);
+    if (is_possible(a) &&
         (!set(f, name, "confidence", weighted.probability) || !set(f, name, "correct", weighted.value == truth)))
         return false;
     return set(f, name, "confidence_guide", bare.probability) && set(f, name, "correct_guide", bare.value == truth);
 }
 
-/* Sets the cells of a quantity that n outcomes have, the truth perhaps among them. */
-static bool set_quantity(rws_frame *f, const outcome *list, int n, const rws_answers *a, rws_random *random)
+/* Sets the cells of a quantity that n numbers have, the truth perhaps among them. */
+static bool set_quantity(rws_frame *f, const rws_number *list, int n, const rws_answers *a, rws_random *random)
 {
-    char         name[NAME];
+    char         name[RWS_NUMBER_NAME];
     mass         below = {0}, equal = {0}, present = {0};
     double       truth = -INFINITY;
     const double uniform = rws_random_uniform(random);
     for (int i = 0; i < n; i++)
-        if (list[i].truth) truth = list[i].value;
+        if (list[i].trace == TRUTH) truth = list[i].value;
     for (int i = 0; i < n; i++) {
-        add_mass(&present, &list[i]);
-        if (list[i].value < truth) add_mass(&below, &list[i]);
-        if (list[i].value == truth) add_mass(&equal, &list[i]);
+        const mass m = mass_of(a, &list[i]);
+        add_mass(&present, m);
+        if (list[i].value < truth) add_mass(&below, m);
+        if (list[i].value == truth) add_mass(&equal, m);
     }
     const mass absent = {fmax(1 - present.weight, 0), fmax(1 - present.guide, 0), a->n_particles - present.count};
-    mass      *add_to = truth == -INFINITY ? &equal : &below;
-    *add_to = (mass){add_to->weight + absent.weight, add_to->guide + absent.guide, add_to->count + absent.count};
-    if (equal.count == a->n_particles) return true;
-    name_of(&list[0], name);
-    if (a->ess > 0 && !set(f, name, "rank", rank_of(below.weight, equal.weight, a->ess * a->n_particles, uniform)))
-        return false;
+    add_mass(truth == -INFINITY ? &equal : &below, absent);
+    if (equal.count == a->n_particles && !(a->n_chains && equal.weight < 1 - 1e-9)) return true;
+    rws__number_name(&list[0], name);
+    if (is_possible(a) && !set(f, name, "rank", rank_of(below.weight, equal.weight, size_of(a), uniform))) return false;
     return set(f, name, "rank_guide", rank_of(below.guide, equal.guide, a->n_particles, uniform)) &&
-           set_confidence(f, name, list, n, absent, truth, a->ess > 0);
+           set_confidence(f, name, a, list, n, absent, truth);
 }
 
-static bool set_all(rws_frame *f, outcomes *o, const rws_answers *a, rws_random *random)
+static bool set_all(rws_frame *f, const rws_numbers *o, const rws_answers *a, rws_random *random)
 {
     bool good = !o->starved;
-    if (o->list) qsort(o->list, (size_t)o->n, sizeof *o->list, by_value);
     for (int i = 0, next; i < o->n && good; i = next) {
-        for (next = i + 1; next < o->n && by_quantity(&o->list[i], &o->list[next]) == 0;) next++;
+        next = rws__numbers_end(o, i);
         good = set_quantity(f, o->list + i, next - i, a, random);
     }
     return good;
@@ -215,18 +135,18 @@ static bool set_all(rws_frame *f, outcomes *o, const rws_answers *a, rws_random 
 /* Adds a row: where the truth is among the answers. */
 static bool add_row(rws_frame *f, const rws_sample *truth, const rws_answers *a, rws_random *random)
 {
-    outcomes o = {0};
-    bool     good = rws__frame_begin(f);
-    add_trace(&o, (outcome){.truth = true}, truth->choices, truth->n_choices, truth->reports, truth->n_reports);
+    rws_numbers o = {0};
+    bool        good = rws__frame_begin(f);
+    rws__numbers_add(&o, TRUTH, truth->choices, truth->n_choices, truth->reports, truth->n_reports);
     for (int i = 0; i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
         const rws_answer   *answer = &a->list[w->answer];
-        const outcome share = {.weight = w->weight, .guide = (double)w->count / a->n_particles, .count = w->count};
-        add_trace(&o, share, w->choices, w->n_choices, answer->reports, answer->n_reports);
+        rws__numbers_add(&o, i, w->choices, w->n_choices, answer->reports, answer->n_reports);
     }
+    rws__numbers_sort(&o);
     good = good && set_all(f, &o, a, random);
-    if (!(a->ess > 0)) good = good && rws__frame_number(f, "impossible", 1);
-    free(o.list);
+    if (!is_possible(a)) good = good && rws__frame_number(f, "impossible", 1);
+    rws__numbers_release(&o);
     return good;
 }
 
@@ -263,6 +183,7 @@ static rws_status ask_portion(rws_posterior *p, portion *at, int n, rws_error *e
         list[i] = (rws_question){.fields = at->truths->list[i].fields,
                                  .n_particles = at->how->n_particles,
                                  .seed = at->how->seed,
+                                 .refine = at->how->refine,
                                  .particles = true};
     const rws_many how = {
         .threads = at->how->threads, .first = (uint64_t)at->first, .each = take, .stop = at->how->stop, .context = at};

@@ -43,7 +43,7 @@ void rws__given_begin(rws_engine *e)
 bool rws__given_missing(const rws_engine *e, const rws_path *path, uint32_t datum)
 {
     const range r = range_of(e, datum);
-    return path->n_taken < r.end - r.first;
+    return path->n_taken < r.end - r.first && !e->pass.given_where_fits;
 }
 
 bool rws__engine_given_reached(const rws_engine *e, int i)
@@ -126,6 +126,15 @@ static uint32_t find(rws_engine *e, uint32_t datum, const char *site, uint32_t v
     return NONE;
 }
 
+/* Whether every number of a value that is given may be one at a site. */
+static bool fits(const rws_choice *c, int dim, int n_values)
+{
+    bool good = c->dim == dim;
+    for (int i = 0; i < dim && good && n_values; i++)
+        good = c->value[i] >= 0 && c->value[i] < (float)n_values && c->value[i] == rintf(c->value[i]);
+    return good;
+}
+
 /* Fails the pass unless the value fits its site. datum: NONE if the value is given for all data. */
 static void check(rws_path *path, const rws_choice *c, int dim, int n_values, uint32_t datum)
 {
@@ -149,7 +158,7 @@ static void check(rws_path *path, const rws_choice *c, int dim, int n_values, ui
 
 /* Sets at[i] to the place in pass.given of the choice that is given for the datum of row i here, or NONE. Returns for how
  * many rows there is one. */
-static uint32_t find_rows(rws_path *path, const uint32_t *more, uint32_t *at)
+static uint32_t find_rows(rws_path *path, const uint32_t *more, int dim, int n_values, uint32_t *at)
 {
     rws_engine     *e = path->e;
     const uint32_t  n = e->levels[path->level].n_rows;
@@ -161,6 +170,7 @@ static uint32_t find_rows(rws_path *path, const uint32_t *more, uint32_t *at)
         at[i] = d == last && visit == last_visit ? at[i - 1] : find(e, d, e->sites[path->site].name, visit);
         last = d;
         last_visit = visit;
+        if (at[i] != NONE && e->pass.given_where_fits && !fits(&e->pass.given[at[i]], dim, n_values)) at[i] = NONE;
         n_found += at[i] != NONE;
     }
     return n_found;
@@ -188,7 +198,7 @@ static bool take_by_row(rws_path *path, const uint32_t *more, int dim, int n_val
     rws_engine    *e = path->e;
     const uint32_t n = e->levels[path->level].n_rows;
     uint32_t      *at = RWS_NEW(&e->arena, uint32_t, n);
-    const uint32_t n_found = find_rows(path, more, at);
+    const uint32_t n_found = find_rows(path, more, dim, n_values, at);
     if (n_found == n) {
         *value = take_rows(path, at, dim, n_values);
         return true;

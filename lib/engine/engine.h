@@ -63,7 +63,9 @@ typedef struct {
      * looked at. NULL: the list holds for every datum. */
     const uint32_t *given_start;
     bool            given_all; /* a latent site that is not listed is RWS_BAD_INPUT */
-    bool            choices;   /* the values at all latent sites are wanted after the pass: rws__engine_choices */
+    bool
+        given_where_fits; /* with given_start: a choice whose site is not visited, or that does not fit there, is not taken */
+    bool choices;         /* the values at all latent sites are wanted after the pass: rws__engine_choices */
 } rws_pass;
 
 typedef struct rws_scores rws_scores;
@@ -189,6 +191,9 @@ rws_status   rws__engine_reports(rws_engine *e, int i, rws_reporter *each, void 
 typedef void rws_choice_reader(void *context, const rws_choice *choice);
 rws_status   rws__engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
     __attribute__((warn_unused_result));
+
+/* log q of the n choices of row i of the table, drawn or given, in the order of rws__engine_choices. RWS_OK or RWS_NO_MEMORY. */
+rws_status rws__engine_log_q(rws_engine *e, int row, int n, double *out) __attribute__((warn_unused_result));
 
 /* Whether some particle of the last pass took choice i of rws_pass.given, whose list held for every datum. */
 bool rws__engine_given_reached(const rws_engine *e, int i);

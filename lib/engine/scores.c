@@ -286,6 +286,28 @@ uint32_t rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row)
     return to;
 }
 
+static void read_log_q(rws_engine *e, int row, int n, double *out)
+{
+    const origin o = rws__scores_origin(e, row);
+    uint32_t     r = o.row;
+    for (uint32_t at = e->ends[o.end].level; at != NONE; at = rws__level_before(e, at, &r))
+        for (uint32_t k = e->levels[at].terms; k != NONE; k = e->terms[k].next) {
+            const term *t = &e->terms[k];
+            if (t->kind == RWS_TERM_P || t->kind == RWS_TERM_D) continue;
+            const reading value = rws__node_read(e, t->node, at);
+            RWS_CHECK(n > 0);
+            out[--n] = (double)value.value[value.row ? value.row[r] : r];
+        }
+    RWS_CHECK(n == 0);
+}
+
+rws_status rws__engine_log_q(rws_engine *e, int row, int n, double *out)
+{
+    RWS_CHECK(row >= 0 && row < e->scores.n);
+    RWS_ENTER(e, read_log_q(e, row, n, out));
+    return e->status;
+}
+
 /* Says at which site row i of the table drew a value that its own density calls impossible: the first one. */
 static void name_impossible_draw(rws_engine *e, int i)
 {

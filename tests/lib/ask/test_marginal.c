@@ -104,10 +104,12 @@ static void test_reports_of_nan(void **state)
     static const float  values[] = {2, NAN, 1, NAN};
     static rws_reported reports[N];
     static rws_answer   list[N];
-    const rws_answers   answers = {.list = list, .n = N, .n_particles = N};
+    static rws_weighted particles[N];
+    const rws_answers   answers = {.list = list, .n = N, .particles = particles, .n_weighted = N, .n_particles = N};
     rws_marginals      *m;
     rws_error           err;
     for (int i = 0; i < N; i++) {
+        particles[i] = (rws_weighted){.weight = 1.0 / N, .count = 1, .answer = i};
         reports[i] = (rws_reported){.name = i % 2 ? "odd" : "even", .value = &values[i % 4], .dim = 1};
         list[i] = (rws_answer){.reports = &reports[i], .n_reports = 1, .guide = 1.0 / N, .posterior = 1.0 / N};
     }
@@ -146,14 +148,28 @@ static void test_json(void **state)
         {.weight = NAN, .count = 1}};
     static const rws_answer list[] = {{said, 2, .guide = 1.0 / 3, .posterior = NAN, .exact = 0, .error = 0.5},
                                       {.exact = NAN}};
-    const rws_answers answers = {list, 2, particles, 2, 4, 0.1, -INFINITY, NAN, NAN, 0.25, 0, RWS_UNRELIABLE, "Why."};
-    static const char want[] =
+    const rws_answers       answers = {list,
+                                       2,
+                                       particles,
+                                       2,
+                                       4,
+                                       0.1,
+                                       -INFINITY,
+                                       NAN,
+                                       NAN,
+                                       0.25,
+                                       0,
+                                       .r_hat = NAN,
+                                       .n_effective = NAN,
+                                       .verdict = RWS_UNRELIABLE,
+                                       .advice = "Why."};
+    static const char       want[] =
         "{\"particles\":4,\"ess\":0.1,\"k_hat\":0.25,\"k_limit\":0,\"verdict\":\"unreliable\",\"advice\":\"Why.\","
         "\"log_evidence\":null,\"log_evidence_error\":null,\"n_answers\":2,\"answers\":[{\"posterior\":null,"
         "\"error\":0.5,\"exact\":0,\"guide\":0.33333333333333331,\"reports\":{\"sum\":2,\"why\":\"so\"}}],"
         "\"marginals\":["
-        "{\"report\":\"sum\",\"visit\":0,\"posterior\":null,\"error\":null,\"guide\":0.33333333333333331,\"values\":["
-        "{\"value\":2,\"posterior\":null,\"error\":null,\"guide\":0.33333333333333331}]},{\"site\":\"z\",\"visit\":1,"
+        "{\"report\":\"sum\",\"visit\":0,\"posterior\":null,\"error\":null,\"guide\":1,\"values\":["
+        "{\"value\":2,\"posterior\":null,\"error\":null,\"guide\":1}]},{\"site\":\"z\",\"visit\":1,"
         "\"posterior\":1,\"error\":0,\"guide\":0.75,\"mean\":[0.3333333432674408],\"mean_error\":[0],\"sd\":[0]}],"
         "\"particles_listed\":[{\"weight\":1,\"count\":3,"
         "\"answer\":0,\"log_p\":-0.1,\"log_q\":null,\"log_given\":-2,\"choices\":[{\"site\":\"z\",\"visit\":1,"

@@ -1,0 +1,107 @@
+/* copy.c - reports and choices of a particle, copied out of the memory of a pass. */
+#include "ask/ask.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of n bytes; NULL without memory. */
+static void *keep(rws_arena *memory, const void *from, size_t n)
+{
+    void *copy = rws__arena_try(memory, n);
+    return copy ? memcpy(copy, from, n) : NULL;
+}
+
+/* Copies a text, or nothing, to *out. False without memory. */
+static bool keep_text(rws_arena *memory, const char *text, const char **out)
+{
+    *out = text ? keep(memory, text, strlen(text) + 1) : NULL;
+    return *out || !text;
+}
+
+static bool keep_values(rws_arena *memory, const float *value, int dim, const float **out)
+{
+    *out = value ? keep(memory, value, (size_t)dim * sizeof *value) : NULL;
+    return *out || !value;
+}
+
+static bool keep_choice(rws_arena *memory, const rws_choice *from, rws_choice *to)
+{
+    *to = *from;
+    return keep_text(memory, from->site, &to->site) && keep_values(memory, from->value, from->dim, &to->value);
+}
+
+static void add_report(void *context, const char *name, int dim, const float *value, const char *text)
+{
+    rws_row_reports *r = context;
+    if (r->n == r->capacity) {
+        const int     capacity = 2 * r->capacity + 16;
+        rws_reported *longer = realloc(r->list, (size_t)capacity * sizeof *longer);
+        r->starved |= !longer;
+        if (!longer) return;
+        r->list = longer;
+        r->capacity = capacity;
+    }
+    r->list[r->n++] = (rws_reported){name, text, value, dim};
+}
+
+bool rws__row_reports_read(rws_row_reports *r, rws_engine *engine, int row)
+{
+    r->n = 0;
+    return rws__engine_reports(engine, row, add_report, r) == RWS_OK && !r->starved;
+}
+
+const rws_reported *rws__reports_copy(rws_arena *memory, const rws_reported *list, int n)
+{
+    rws_reported *copy = RWS_TRY_NEW(memory, rws_reported, n + 1);
+    for (int i = 0; i < n && copy; i++) {
+        copy[i].dim = list[i].dim;
+        if (!keep_text(memory, list[i].name, &copy[i].name) || !keep_text(memory, list[i].text, &copy[i].text) ||
+            !keep_values(memory, list[i].value, list[i].dim, &copy[i].value))
+            return NULL;
+    }
+    return copy;
+}
+
+const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+{
+    rws_row_reports     r = {0};
+    const rws_reported *copy = rws__row_reports_read(&r, engine, row) ? rws__reports_copy(memory, r.list, r.n) : NULL;
+    *n = r.n;
+    free(r.list);
+    return copy;
+}
+
+typedef struct {
+    rws_arena  *memory;
+    rws_choice *list;
+    int         n, capacity;
+    bool        memory_short;
+} choices;
+
+static void add_choice(void *context, const rws_choice *choice)
+{
+    choices *c = context;
+    if (c->n < c->capacity) {
+        c->memory_short |= !keep_choice(c->memory, choice, &c->list[c->n]);
+    }
+    c->n++;
+}
+
+const rws_choice *rws__choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+{
+    choices c = {.memory = memory};
+    if (rws__engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
+    c = (choices){.memory = memory, .list = RWS_TRY_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
+    if (!c.list || rws__engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
+    *n = c.n;
+    return c.memory_short ? NULL : c.list;
+}
+
+const rws_choice *rws__choices_copy(rws_arena *memory, const rws_choice *list, int n)
+{
+    rws_choice *copy = RWS_TRY_NEW(memory, rws_choice, n + 1);
+    bool        good = copy != NULL;
+    for (int i = 0; i < n && good; i++) good = keep_choice(memory, &list[i], &copy[i]);
+    return good ? copy : NULL;
+}
