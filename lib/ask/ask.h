@@ -31,6 +31,13 @@ static inline int rws__number_order(double x, double y)
  * memory. */
 const rws_weighted *rws__particles_sort(rws_arena *memory, const rws_weighted *particles, int n);
 
+/* Whether a member that is RWS_MEMBER_KNOWN is known. */
+static inline bool rws__member_is_known(const rws_answer_member *m, const void *structure)
+{
+    const double x = rws_answer_member_number(m, structure);
+    return !isnan(x) && !(m->type == RWS_MEMBER_COUNT && x == 0);
+}
+
 /* Field i of a datum; false if there is none, or `out` is NULL. */
 bool rws__program_field(const rws_program *p, int i, rws_field *out);
 
