@@ -207,3 +207,12 @@ rws_status rws__program_make_test(const rws_program *p, int n, float *const *dat
     rws_random random = rws__random_new(rws__key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
     return RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TEST, 0, n, &random, data);
 }
+
+bool rws__program_param(const rws_program *p, int i, rws_param_view *out)
+{
+    if (!out || i < 0 || i >= p->setup.params.n) return false;
+    const rws_param *from = p->setup.params.list[i];
+    *out = (rws_param_view){from->name, from->group, from->rows, from->cols, from->offset, from->value};
+    out->n_dims = rws__param_shape(from, out->shape);
+    return true;
+}

@@ -279,11 +279,7 @@ size_t rws_trainer_size(const rws_trainer *t)
 
 bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
 {
-    if (!t || !out || i < 0 || i >= t->program.setup.params.n) return false;
-    const rws_param *p = t->program.setup.params.list[i];
-    *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
-    out->n_dims = rws__param_shape(p, out->shape);
-    return true;
+    return t && rws__program_param(&t->program, i, out);
 }
 
 bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out)

@@ -20,7 +20,7 @@ from ._life import join, live
 from ._model import Model
 from ._progress import CtrlC, bar, counter
 from ._rws import Error
-from ._store import PathLike, Stored, runs, safetensors
+from ._store import PathLike, Stored, runs
 
 __all__ = ["train", "open", "resume", "Trainer", "Run", "Measures", "Interrupted", "models", "methods", "optimisers"]
 
@@ -567,12 +567,7 @@ class Run:
         """The parameters by name, as PyTorch names them: arrays, or tensors with torch=True."""
         if self.trainer:
             return self.trainer.state_dict(torch)
-        values = {n: a for n, a in safetensors(os.path.join(self._in_folder(), "checkpoint.safetensors")).items()
-                  if not n.startswith("optimiser.") and n not in ("method.memory", "iteration", "seconds")}
-        if torch:
-            import torch as t
-            return {n: t.from_numpy(a.copy()) for n, a in values.items()}
-        return values
+        return _state_dict(self._posterior()._inner.params, torch)
 
     def _stored(self) -> Stored:
         return runs(self._in_folder())[0]
