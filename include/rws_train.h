@@ -485,9 +485,10 @@ rws_status rws_posterior_sample_at(rws_posterior *p, const rws_question *inputs,
 void       rws_samples_free(rws_samples *s);
 
 /* Posterior predictions: n data that the model makes of choices drawn from the weighted particles of answers, which must have been
- * asked for. The samples' choices are those of the particles. RWS_BAD_INPUT if no particle is possible. */
-rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
-                                 rws_error *err) RWS_MUST_CHECK;
+ * asked for. The samples' choices are those of the particles. Of the question the inputs of its datum alone are read, which the new
+ * data have; NULL for a model without inputs. RWS_BAD_INPUT if no particle is possible. */
+rws_status rws_posterior_predict(rws_posterior *p, const rws_question *question, const rws_answers *a, int n,
+                                 uint64_t seed, rws_samples **out, rws_error *err) RWS_MUST_CHECK;
 
 /* ---- members of answers, JSON and marginals */
 
@@ -596,8 +597,8 @@ bool rws_frame_column_at(const rws_frame *f, int i, rws_frame_column *out);
 #define RWS_SIMULATIONS 256 /* simulations of a portion */
 
 typedef struct {
-    int      n_particles; /* of each question; 0: 1000 */
-    int      refine;      /* iterations of each question, by 16 chains; 0: none */
+    int      n_particles;    /* of each question; 0: 1000 */
+    int      refine, chains; /* of each question, as in rws_question */
     uint64_t seed;
     int      threads; /* change no number; 0: as many as there are processors */
     /* Called on the calling thread after each simulation, with how many the table has: false ends them. May be NULL. */

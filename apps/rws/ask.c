@@ -14,7 +14,7 @@
 
 /* ---- the run */
 
-enum { KEY_SET = 0x3000, KEY_JSON, KEY_CHOICES, KEY_LIMIT, MAX_PRINTED = 32 };
+enum { KEY_SET = 0x3000, KEY_JSON, KEY_CHOICES, KEY_LIMIT, KEY_REFINE, KEY_CHAINS, MAX_PRINTED = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -25,6 +25,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &a->changes;
         return 0;
     case 's': return rws__arguments_count(state, "--seed", arg, 0, UINT64_MAX, &a->seed);
+    case KEY_REFINE: return rws__arguments_count(state, "--refine", arg, 0, RWS_MAX_REFINE, &a->refine);
+    case KEY_CHAINS: return rws__arguments_count(state, "--chains", arg, 2, RWS_MAX_CHAINS, &a->chains);
     case KEY_JSON: a->json = true; return 0;
     case KEY_CHOICES: a->choices = true; return 0;
     case KEY_LIMIT: return rws__arguments_limit(state, arg, &a->changes.limits);
@@ -41,6 +43,12 @@ const struct argp rws_asked_argp = {
     .options =
         (const struct argp_option[]){
             {"seed", 's', "S", 0, "Seed of the random numbers (1)", 0},
+            {"refine", KEY_REFINE, "N", 0,
+             "Refine answers by N iterations of Markov chains with the guide as proposal, for a guide whose weights "
+             "are "
+             "too uneven; the first half is warm-up",
+             0},
+            {"chains", KEY_CHAINS, "C", 0, "Chains of --refine (16)", 0},
             {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model that differs from training", 0},
             {"choices", KEY_CHOICES, 0, 0, "Also show the random choices, by site and visit", 0},
             {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},

@@ -13,12 +13,13 @@ typedef struct {
     const char    *path;    /* the run's folder, as typed */
     rws_config     changes; /* --set, --model and --changed */
     uint64_t       seed;
-    bool           choices; /* show random choices too */
+    uint64_t       refine, chains; /* --refine, --chains; 0: no refinement; 16 */
+    bool           choices;        /* show random choices too */
     bool           json;
     rws_posterior *posterior;
 } rws_asked;
 
-/* Options --model, --changed, --seed, --set, --choices and --json: for a command's argp_child. The input is an
+/* Options --model, --changed, --seed, --refine, --chains, --set, --choices and --json: for a command's argp_child. The input is an
  * rws_asked. The command parses its arguments, RUN among them, itself. */
 extern const struct argp rws_asked_argp;
 

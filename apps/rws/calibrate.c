@@ -250,10 +250,10 @@ static rws_status open_frame(calibrate_options *o, rws_error *err)
     char about[400];
     if (!o->table) return rws_frame_new(&o->frame, err);
     snprintf(about, sizeof about,
-             "{\"calibrate\":\"%.100s\",\"iteration\":%" PRIu64 ",\"particles\":%" PRIu64 ",\"seed\":%" PRIu64
-             ",\"simulations\":%" PRIu64 ",\"settings\":%d}",
+             "{\"calibrate\":\"%.100s\",\"iteration\":%" PRIu64 ",\"particles\":%" PRIu64 ",\"refine\":%" PRIu64
+             ",\"chains\":%" PRIu64 ",\"seed\":%" PRIu64 ",\"simulations\":%" PRIu64 ",\"settings\":%d}",
              rws_posterior_model(o->asked.posterior)->name, rws_posterior_iteration(o->asked.posterior), o->particles,
-             o->asked.seed, o->simulations, o->asked.changes.n_set);
+             o->asked.refine, o->asked.chains, o->asked.seed, o->simulations, o->asked.changes.n_set);
     RWS_TRY(rws__answer_table_open(&o->rows, o->table, about, RWS_SIMULATIONS, err));
     o->frame = o->rows.frame;
     if (o->rows.n_done) rws__note("%d of %" PRIu64 " simulations are there already.", o->rows.n_done, o->simulations);
@@ -263,6 +263,8 @@ static rws_status open_frame(calibrate_options *o, rws_error *err)
 static rws_status simulate(calibrate_options *o, rws_error *err)
 {
     const rws_simulations how = {.n_particles = (int)o->particles,
+                                 .refine = (int)o->asked.refine,
+                                 .chains = (int)o->asked.chains,
                                  .seed = o->asked.seed,
                                  .threads = (int)o->threads,
                                  .done = done,

@@ -206,8 +206,10 @@ static void print_particles(const infer_options *o, const rws_answers *a)
     const int n = n_particles_shown(o, a);
     for (int i = 0; i < n; i++) {
         const rws_weighted *w = &a->particles[i];
-        printf("\n  weight %s   %d particle%s   log p %s   log q %s\n", share(w->weight, one), w->count,
-               w->count == 1 ? "" : "s", rws__output_number(w->log_p, two), rws__output_number(w->log_q, three));
+        printf("\n  weight %s   ", share(w->weight, one));
+        if (w->chain) printf("chain %d", w->chain);
+        else printf("%d particle%s", w->count, w->count == 1 ? "" : "s");
+        printf("   log p %s   log q %s\n", rws__output_number(w->log_p, two), rws__output_number(w->log_q, three));
         rws__asked_print_choices(w->choices, w->n_choices, 4);
     }
     if (n < a->n_weighted) printf("\n  and %d more with less weight (--top 0 shows them)\n", a->n_weighted - n);
@@ -235,6 +237,9 @@ static void print_evidence(const infer_options *o, const rws_answers *a)
     if (a->log_evidence_error > 0) printf(" +- %.2g", a->log_evidence_error);
     if (!isnan(a->exact_log_evidence)) printf(", exactly %s", rws__output_number(a->exact_log_evidence, one));
     printf("; %d particles, effective sample size %.0f", a->n_particles, a->ess * a->n_particles);
+    if (a->n_chains)
+        printf("\n  refined by %d chains: %d draws, R-hat %.3f, %.0f effective", a->n_chains, a->n_draws, a->r_hat,
+               a->n_effective);
     if (a->verdict == RWS_RELIABLE) puts(", reliable");
     else printf("\n  %s: %s\n", rws_trust_name(a->verdict), a->advice);
 }
@@ -297,6 +302,8 @@ static void set_common(const infer_options *o, rws_question *q)
     q->particles = o->asked.choices || o->marginals || o->table;
     q->given = o->given.list;
     q->n_given = o->given.n;
+    q->refine = (int)o->asked.refine;
+    q->chains = (int)o->asked.chains;
 }
 
 /* Asks about the datum that was typed or, if that is NULL, about a test datum. */
@@ -448,6 +455,8 @@ static char *describe(const infer_options *o, const rws_question_list *l)
     rws__buffer_key_number(&b, "particles", (double)o->particles);
     rws__buffer_key(&b, "seed");
     rws__buffer_print(&b, "%" PRIu64, o->asked.seed);
+    if (o->asked.refine) rws__buffer_key_number(&b, "refine", (double)o->asked.refine);
+    if (o->asked.chains) rws__buffer_key_number(&b, "chains", (double)o->asked.chains);
     rws__buffer_key_number(&b, "questions", l->n);
     rws__buffer_key_text(&b, "data", data);
     rws__buffer_open_key(&b, "set", '[');

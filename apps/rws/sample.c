@@ -48,6 +48,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!o->asked.path) return rws__arguments_fail(state, "Which run? Name its folder.");
+        if (o->asked.refine && !o->given)
+            return rws__arguments_fail(state, "--refine is about the posterior of a datum: name it by --given.");
         if (!o->inputs || o->test == NO_TEST) return 0;
         return rws__arguments_fail(state, "Samples have the inputs that are typed or those of --test, not both.");
     default: return ARGP_ERR_UNKNOWN;
@@ -236,10 +238,13 @@ static rws_status predict(const sample_options *o, rws_answers **a, rws_samples 
         l.list[0].n_particles = (int)o->particles;
         l.list[0].seed = o->asked.seed;
         l.list[0].particles = true;
+        l.list[0].refine = (int)o->asked.refine;
+        l.list[0].chains = (int)o->asked.chains;
         status = rws_posterior_ask(p, l.list, a, err);
     }
+    if (status == RWS_OK) status = rws_posterior_predict(p, l.list, *a, (int)o->count, o->asked.seed, samples, err);
     rws__questions_release(&l);
-    return status == RWS_OK ? rws_posterior_predict(p, *a, (int)o->count, o->asked.seed, samples, err) : status;
+    return status;
 }
 
 static rws_status run(int argc, char **argv, rws_error *err)

@@ -1,5 +1,6 @@
 #include "ask/answers_json.h"
 
+#include "ask/ask.h"
 #include "base/error.h"
 
 #include <math.h>

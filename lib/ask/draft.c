@@ -346,21 +346,21 @@ static void estimate(rws_draft *t)
 }
 
 /* Sets what chains say of themselves. */
-static bool judge_chains(rws_draft *t, char slowest[static RWS_NUMBER_NAME])
+static bool judge_chains(rws_draft *t, char slowest[static RWS_QUANTITY_NAME])
 {
-    rws_answers *out = &t->out->public;
-    rws_numbers  o = {0};
-    rws_mixing   mixing;
-    const int    C = t->n_chains, n = t->n_rounds;
-    int         *draws = malloc(((size_t)C * (size_t)n + 1) * sizeof *draws);
+    rws_answers   *out = &t->out->public;
+    rws_quantities o = {0};
+    rws_mixing     mixing;
+    const int      C = t->n_chains, n = t->n_rounds;
+    int           *draws = malloc(((size_t)C * (size_t)n + 1) * sizeof *draws);
     for (int i = 0; i < C * n && draws; i++) draws[i % C * n + i / C] = t->draws[i];
     for (const entry *w = t->last_entry; w; w = w->next)
         if (w->particle.chain)
-            rws__numbers_add(&o, w->number, w->particle.choices, w->particle.n_choices, w->candidate->answer.reports,
-                             w->candidate->answer.n_reports);
-    rws__numbers_sort(&o);
+            rws__quantities_add(&o, w->number, w->particle.choices, w->particle.n_choices, w->candidate->answer.reports,
+                                w->candidate->answer.n_reports);
+    rws__quantities_sort(&o);
     const bool good = draws && rws__mixing_worst(&o, draws, C, n, &mixing, slowest);
-    rws__numbers_release(&o);
+    rws__quantities_release(&o);
     free(draws);
     if (!good) return false;
     out->n_chains = C;
@@ -394,7 +394,7 @@ rws_status rws__draft_close(rws_draft *t, rws_error *err)
     rws_arena   *memory = &t->out->memory;
     candidate  **sorted = RWS_TRY_NEW(memory, candidate *, out->n + 1);
     rws_answer  *list = RWS_TRY_NEW(memory, rws_answer, out->n + 1);
-    char         slowest[RWS_NUMBER_NAME] = "";
+    char         slowest[RWS_QUANTITY_NAME] = "";
     int          n = 0;
     if (!sorted || !list || t->memory_short) return rws_no_memory(err, "answers");
     estimate(t);

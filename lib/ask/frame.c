@@ -7,6 +7,7 @@
  */
 #include "ask/frame.h"
 
+#include "ask/ask.h"
 #include "base/error.h"
 
 #include <math.h>

@@ -107,7 +107,8 @@ rws_mixing rws__mixing_of(const double *draws, int n_chains, int n)
 }
 
 /* Sets the draws of a quantity that n numbers of a list have. */
-static void take(const rws_number *list, int n, const int *state, int S, int n_traces, double *of_trace, double *draws)
+static void take(const rws_quantity *list, int n, const int *state, int S, int n_traces, double *of_trace,
+                 double *draws)
 {
     const double absent = list[0].value - fabs(list[0].value) - 1; /* below the lowest, which is the first */
     for (int i = 0; i < n_traces; i++) of_trace[i] = absent;
@@ -115,8 +116,8 @@ static void take(const rws_number *list, int n, const int *state, int S, int n_t
     for (int i = 0; i < S; i++) draws[i] = of_trace[state[i]];
 }
 
-bool rws__mixing_worst(const rws_numbers *o, const int *state, int n_chains, int n, rws_mixing *out,
-                       char worst[static RWS_NUMBER_NAME])
+bool rws__mixing_worst(const rws_quantities *o, const int *state, int n_chains, int n, rws_mixing *out,
+                       char worst[static RWS_QUANTITY_NAME])
 {
     const int S = n_chains * n;
     int       n_traces = 0;
@@ -128,12 +129,12 @@ bool rws__mixing_worst(const rws_numbers *o, const int *state, int n_chains, int
     *out = (rws_mixing){NAN, NAN};
     worst[0] = '\0';
     for (int i = 0, next; i < o->n && good; i = next) {
-        next = rws__numbers_end(o, i);
+        next = rws__quantities_end(o, i);
         take(o->list + i, next - i, state, S, n_traces, of_trace, draws);
         const rws_mixing m = rws__mixing_of(draws, n_chains, n);
         if (m.r_hat > out->r_hat || (isnan(out->r_hat) && !isnan(m.r_hat))) {
             out->r_hat = m.r_hat;
-            rws__number_name(&o->list[i], worst);
+            rws__quantity_name(&o->list[i], worst);
         }
         out->n_effective = fmin(m.n_effective, out->n_effective); /* fmin leaves NaN out */
     }

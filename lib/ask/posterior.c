@@ -365,11 +365,11 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, const rws_questio
 /* ---- the posterior's predictions */
 
 /* Draws n data of the model given the choices of a particle, and adds them to the list. */
-static rws_status replicate(rws_posterior *p, rws_engine *engine, const rws_weighted *w, int n, rws_key key, int *at,
-                            rws_sample *list, rws_arena *memory, rws_error *err)
+static rws_status replicate(rws_posterior *p, rws_engine *engine, const rws_weighted *w, float *const *data, int n,
+                            rws_key key, int *at, rws_sample *list, rws_arena *memory, rws_error *err)
 {
     const stopper never = {NULL, NULL};
-    rws_pass      pass = rws__program_pass(&p->program, RWS_SLEEP, 1, n, NULL, key);
+    rws_pass      pass = rws__program_pass(&p->program, RWS_SLEEP, 1, n, (const float *const *)data, key);
     pass.first_particle = (uint32_t)*at;
     pass.reports = pass.asked = pass.choices = true;
     pass.given = w->choices;
@@ -393,16 +393,20 @@ static int *draw_counts(const rws_answers *a, int n, rws_random *random)
     return counts;
 }
 
-static rws_status predict(rws_posterior *p, rws_engine *engine, const rws_answers *a, int n, uint64_t seed,
-                          samples *out, rws_error *err)
+static rws_status predict(rws_posterior *p, rws_engine *engine, const rws_answers *a, const rws_question *inputs, int n,
+                          uint64_t seed, samples *out, rws_error *err)
 {
+    float    **data;
+    const bool has = rws__setup_has_inputs(&p->program.setup);
+    RWS_TRY(find_inputs(&p->program, has ? inputs : NULL, &out->memory, &data, err));
     rws_sample   *list = RWS_TRY_NEW(&out->memory, rws_sample, n + 1);
     rws_random    random = rws__random_new(rws__key_for(seed, p->program.iteration, RWS_KEY_TEST, RWS_TEST_ORDER), 1);
     const rws_key key = rws__key_for(seed, p->program.iteration, RWS_KEY_TEST, RWS_TEST_SAMPLE);
     int          *counts = list ? draw_counts(a, n, &random) : NULL, at = 0;
     rws_status    status = counts ? RWS_OK : rws_no_memory(err, "samples");
     for (int i = 0; i < a->n_weighted && status == RWS_OK; i++)
-        if (counts[i]) status = replicate(p, engine, &a->particles[i], counts[i], key, &at, list, &out->memory, err);
+        if (counts[i])
+            status = replicate(p, engine, &a->particles[i], data, counts[i], key, &at, list, &out->memory, err);
     free(counts);
     if (status != RWS_OK) return status;
     shuffle(list, n, &random);
@@ -423,7 +427,7 @@ typedef struct {
 
 static rws_status draw_samples(rws_posterior *p, rws_engine *engine, const wanted *w, samples *out, rws_error *err)
 {
-    if (w->answers) return predict(p, engine, w->answers, w->n, w->seed, out, err);
+    if (w->answers) return predict(p, engine, w->answers, w->at, w->n, w->seed, out, err);
     rws__engine_watch(engine, w->when.stop, w->when.context);
     const rws_status status = sample(p, engine, w->at, w->n, w->seed, &w->when, out, err);
     rws__engine_watch(engine, NULL, NULL);
@@ -449,20 +453,21 @@ static rws_status make_samples(rws_posterior *p, const wanted *w, rws_samples **
     return status;
 }
 
-rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
-                                 rws_error *err)
+rws_status rws_posterior_predict(rws_posterior *p, const rws_question *question, const rws_answers *a, int n,
+                                 uint64_t seed, rws_samples **out, rws_error *err)
 {
     RWS_NEED(p, err);
     RWS_NEED(out, err);
     *out = NULL;
     RWS_NEED(a, err);
-    if (rws__setup_has_inputs(&p->program.setup))
-        return rws_fail(err, RWS_BAD_INPUT, "Posterior predictions of a model that has inputs are not possible.");
-    if (!a->n_weighted || !(a->ess > 0))
+    if (rws__setup_has_inputs(&p->program.setup) && !question)
+        return rws_fail(err, RWS_BAD_INPUT, "Posterior predictions of model %s need the question, for its inputs.",
+                        p->program.model->name);
+    if (!a->n_weighted || (!(a->ess > 0) && !a->n_chains))
         return rws_fail(err, RWS_BAD_INPUT,
                         "There is no posterior to predict from: the question must ask for particles, and one of them "
                         "must be possible.");
-    return make_samples(p, &(wanted){.answers = a, .n = n, .seed = seed}, out, err);
+    return make_samples(p, &(wanted){.answers = a, .at = question, .n = n, .seed = seed}, out, err);
 }
 
 rws_status rws__posterior_sample_unless(rws_posterior *p, const rws_question *at, int n, uint64_t seed,

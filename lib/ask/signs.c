@@ -72,7 +72,7 @@ static rws_trust judge_heavy(const rws_answers *a, size_t size, char *advice)
 {
     snprintf(advice, size,
              "The weights have a heavy tail (k_hat %.2f, limit %.2f): the guide rarely proposes what is most probable; "
-             "train on, since more particles help %s.",
+             "train on or refine the answer, since more particles help %s.",
              a->k_hat, a->k_limit, a->k_hat > 1 ? "hardly" : "slowly");
     return RWS_UNRELIABLE;
 }

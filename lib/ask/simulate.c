@@ -13,7 +13,7 @@
  */
 #include "ask/ask.h"
 #include "ask/frame.h"
-#include "ask/numbers.h"
+#include "ask/quantities.h"
 #include "ask/posterior.h"
 #include "base/error.h"
 
@@ -30,7 +30,7 @@ typedef struct {
 } mass;
 
 /* The shares of the particle that a number belongs to; none if that is the truth. */
-static mass mass_of(const rws_answers *a, const rws_number *x)
+static mass mass_of(const rws_answers *a, const rws_quantity *x)
 {
     if (x->trace == TRUTH) return (mass){0};
     const rws_weighted *w = &a->particles[x->trace];
@@ -67,13 +67,13 @@ typedef struct {
 
 static bool set(rws_frame *f, const char *name, const char *what, double value)
 {
-    char column[RWS_NUMBER_NAME + 32];
+    char column[RWS_QUANTITY_NAME + 32];
     snprintf(column, sizeof column, "%s.%s", name, what);
     return rws__frame_number(f, column, value);
 }
 
 /* The most probable value among n numbers of a quantity, or that it is absent (-INFINITY). */
-static mode find_mode(const rws_answers *a, const rws_number *list, int n, mass absent, bool guide)
+static mode find_mode(const rws_answers *a, const rws_quantity *list, int n, mass absent, bool guide)
 {
     mode best = {-INFINITY, guide ? absent.guide : absent.weight};
     for (int i = 0, next; i < n; i = next) {
@@ -85,7 +85,7 @@ static mode find_mode(const rws_answers *a, const rws_number *list, int n, mass 
     return best;
 }
 
-static bool set_confidence(rws_frame *f, const char *name, const rws_answers *a, const rws_number *list, int n,
+static bool set_confidence(rws_frame *f, const char *name, const rws_answers *a, const rws_quantity *list, int n,
                            mass absent, double truth)
 {
     bool whole = true;
@@ -99,9 +99,9 @@ static bool set_confidence(rws_frame *f, const char *name, const rws_answers *a,
 }
 
 /* Sets the cells of a quantity that n numbers have, the truth perhaps among them. */
-static bool set_quantity(rws_frame *f, const rws_number *list, int n, const rws_answers *a, rws_random *random)
+static bool set_quantity(rws_frame *f, const rws_quantity *list, int n, const rws_answers *a, rws_random *random)
 {
-    char         name[RWS_NUMBER_NAME];
+    char         name[RWS_QUANTITY_NAME];
     mass         below = {0}, equal = {0}, present = {0};
     double       truth = -INFINITY;
     const double uniform = rws_random_uniform(random);
@@ -116,17 +116,17 @@ static bool set_quantity(rws_frame *f, const rws_number *list, int n, const rws_
     const mass absent = {fmax(1 - present.weight, 0), fmax(1 - present.guide, 0), a->n_particles - present.count};
     add_mass(truth == -INFINITY ? &equal : &below, absent);
     if (equal.count == a->n_particles && !(a->n_chains && equal.weight < 1 - 1e-9)) return true;
-    rws__number_name(&list[0], name);
+    rws__quantity_name(&list[0], name);
     if (is_possible(a) && !set(f, name, "rank", rank_of(below.weight, equal.weight, size_of(a), uniform))) return false;
     return set(f, name, "rank_guide", rank_of(below.guide, equal.guide, a->n_particles, uniform)) &&
            set_confidence(f, name, a, list, n, absent, truth);
 }
 
-static bool set_all(rws_frame *f, const rws_numbers *o, const rws_answers *a, rws_random *random)
+static bool set_all(rws_frame *f, const rws_quantities *o, const rws_answers *a, rws_random *random)
 {
     bool good = !o->starved;
     for (int i = 0, next; i < o->n && good; i = next) {
-        next = rws__numbers_end(o, i);
+        next = rws__quantities_end(o, i);
         good = set_quantity(f, o->list + i, next - i, a, random);
     }
     return good;
@@ -135,18 +135,18 @@ static bool set_all(rws_frame *f, const rws_numbers *o, const rws_answers *a, rw
 /* Adds a row: where the truth is among the answers. */
 static bool add_row(rws_frame *f, const rws_sample *truth, const rws_answers *a, rws_random *random)
 {
-    rws_numbers o = {0};
-    bool        good = rws__frame_begin(f);
-    rws__numbers_add(&o, TRUTH, truth->choices, truth->n_choices, truth->reports, truth->n_reports);
+    rws_quantities o = {0};
+    bool           good = rws__frame_begin(f);
+    rws__quantities_add(&o, TRUTH, truth->choices, truth->n_choices, truth->reports, truth->n_reports);
     for (int i = 0; i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
         const rws_answer   *answer = &a->list[w->answer];
-        rws__numbers_add(&o, i, w->choices, w->n_choices, answer->reports, answer->n_reports);
+        rws__quantities_add(&o, i, w->choices, w->n_choices, answer->reports, answer->n_reports);
     }
-    rws__numbers_sort(&o);
+    rws__quantities_sort(&o);
     good = good && set_all(f, &o, a, random);
     if (!is_possible(a)) good = good && rws__frame_number(f, "impossible", 1);
-    rws__numbers_release(&o);
+    rws__quantities_release(&o);
     return good;
 }
 
@@ -184,6 +184,7 @@ static rws_status ask_portion(rws_posterior *p, portion *at, int n, rws_error *e
                                  .n_particles = at->how->n_particles,
                                  .seed = at->how->seed,
                                  .refine = at->how->refine,
+                                 .chains = at->how->chains,
                                  .particles = true};
     const rws_many how = {
         .threads = at->how->threads, .first = (uint64_t)at->first, .each = take, .stop = at->how->stop, .context = at};

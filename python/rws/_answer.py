@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import time
 from functools import cached_property
 from operator import index
 from typing import Any, Mapping, Optional, Sequence, Union
@@ -57,7 +60,7 @@ class Questions:
         return out
 
     def _question(self, question: tuple[Any, ...], fields: Mapping[str, Any], test: Optional[int], particles: int, seed: int,
-                  listed: bool, given: Optional[Mapping[Any, Any]] = None) -> tuple[Any, ...]:
+                  listed: bool, given: Optional[Mapping[Any, Any]] = None, refine: int = 0, chains: int = 0) -> tuple[Any, ...]:
         text = picture = arrays = None
         if len(question) + bool(fields) + (test is not None) > 1:
             raise TypeError("A question is one text, one picture, fields by name, or test=NUMBER.")
@@ -76,12 +79,13 @@ class Questions:
                 arrays = self._fields({self._inner.fields[0][0]: p})
         elif test is None:
             raise TypeError("Ask about something: a text, a picture, fields by name, or test=NUMBER.")
-        return arrays, text, picture, index(test or 0), index(particles), _seed(seed), bool(listed), self.listed(given)
+        return arrays, text, picture, index(test or 0), index(particles), _seed(seed), bool(listed), self.listed(given), index(refine), index(chains)
 
     def infer(self, *question: Any, test: Optional[int] = None, particles: int = 1000, seed: int = 1, listed: bool = True,
-              given: Optional[Mapping[Any, Any]] = None, **fields: Any) -> Answers:
+              given: Optional[Mapping[Any, Any]] = None, refine: int = 0, chains: int = 0, **fields: Any) -> Answers:
         """As `Run.infer`; of a `Trainer`, at the present parameters."""
-        return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed, given)))
+        asked = self._question(question, fields, test, particles, seed, listed, given, refine, chains)
+        return Answers(self._inner.ask(*asked), asked)
 
 
 class AnswerTable(dict[str, Any]):
@@ -89,6 +93,10 @@ class AnswerTable(dict[str, Any]):
     `verdict` tell how good they are; `error` says why a datum has no answer. A site of few values, as "z", has the most probable one,
     and "z.probability", "z=0", "z=1", …; any other site has "mu.mean", "mu.mean_error" and "mu.sd", or "mu[0].mean", …; "z.visited" is
     the probability that it is visited, "z:1" the second visit, "report.x" a number that is reported. NaN and None are missing."""
+
+    def __init__(self, columns: Any = (), drawn: Sequence[tuple[str, int, np.ndarray]] = ()) -> None:
+        super().__init__(columns)
+        self._drawn = list(drawn)
 
     @property
     def n(self) -> int:
@@ -99,6 +107,94 @@ class AnswerTable(dict[str, Any]):
         """The columns as a frame of pandas, which writes CSV, Parquet and others."""
         import pandas as pd
         return pd.DataFrame(dict(self))
+
+    def to_arviz(self) -> Any:
+        """The posteriors for ArviZ, if the data were asked about with draws=N: N draws from the weighted particles of each, as one chain,
+        with the dimension "datum" behind, then the visits and the components of a site. A choice that a draw does not make is NaN.
+        `sample_stats.lp` is log p of the choices and the datum. Draws repeat where few particles have all the weight: "ess" tells."""
+        if not self._drawn:
+            raise Error("There are no draws: ask with draws=1000.")
+        import arviz
+        sites: dict[str, list[np.ndarray]] = {}
+        for name, visit, x in sorted(self._drawn, key=lambda d: d[1]):
+            sites.setdefault(name if visit >= 0 else "", []).append(x.reshape(self.n, -1, x.shape[1]).swapaxes(0, 1))
+        lp = sites.pop("")[0][None, :, :, 0]
+        posterior, dims = {}, {"lp": ["datum"]}
+        for site, visits in sites.items():
+            if len({v.shape for v in visits}) > 1:
+                continue  # values of different sizes have no array
+            x = np.stack(visits, 2)[None]
+            kept = [k for k, name in ((3, "visit"), (4, "component")) if x.shape[k] > 1]
+            dims[site] = ["datum"] + [f"{site}_{'visit' if k == 3 else 'component'}" for k in kept]
+            posterior[site] = x.reshape(x.shape[:3] + tuple(x.shape[k] for k in kept))
+        groups = {"posterior": posterior, "sample_stats": {"lp": lp}}
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict(groups, dims=dims)
+        return arviz.from_dict(**groups, dims=dims)
+
+
+def _stem(name: str) -> tuple[str, float]:
+    """The part of a column's name that the columns of a choice share, and the value that it is about."""
+    prefix = "report." if name.startswith("report.") else ""
+    stem = prefix + name[len(prefix):].replace("=", ".").replace("[", ".").split(".")[0]
+    return stem, float(name.rpartition("=")[2]) if "=" in name else -np.inf
+
+
+class _Kept:
+    """Answers that come in portions, in a file if it has a name; written at most every five seconds, and at the end."""
+
+    def __init__(self, path: Any, about: str) -> None:
+        self.path, self.about, self.n, self.due = path, about, 0, time.monotonic()
+        self.columns: dict[str, Any] = {}
+        self.drawn: dict[tuple[str, int, int], np.ndarray] = {}
+        if path is not None and os.path.exists(path):
+            self._load()
+
+    def _load(self) -> None:
+        with np.load(self.path, allow_pickle=False) as f:
+            meta = json.loads(str(f["meta"]))
+            if meta["about"] != self.about:
+                raise Error(f"{self.path} has answers to other questions, or of another state of the run: remove it, or name another file.")
+            self.n = meta["n"]
+            self.columns = {name: f[f"column{i}"] if texts is None else texts for i, (name, texts) in enumerate(meta["columns"])}
+            self.drawn = {(s, v, d): f[f"drawn{i}"] for i, (s, v, d) in enumerate(meta["drawn"])}
+
+    def save(self) -> None:
+        if self.path is None or time.monotonic() < self.due:
+            return
+        arrays = {f"column{i}": c for i, c in enumerate(self.columns.values()) if isinstance(c, np.ndarray)}
+        arrays |= {f"drawn{i}": x for i, x in enumerate(self.drawn.values())}
+        meta = {"about": self.about, "n": self.n, "drawn": list(self.drawn),
+                "columns": [(k, None if isinstance(c, np.ndarray) else c) for k, c in self.columns.items()]}
+        temporary = f"{self.path}.new"
+        with open(temporary, "wb") as f:
+            np.savez(f, meta=np.array(json.dumps(meta)), **arrays)
+        os.replace(temporary, self.path)
+        self.due = time.monotonic() + 5
+
+    def add(self, n: int, columns: list[tuple[str, Any]], drawn: list[tuple[str, int, np.ndarray]]) -> None:
+        """Adds the next n answers. New columns have their place beside those of the same choice, in the order of values."""
+        for name, c in columns:
+            if name in self.columns:
+                continue
+            at = [i for i, known in enumerate(self.columns) if _stem(known)[0] == _stem(name)[0] and _stem(known)[1] <= _stem(name)[1]]
+            names = list(self.columns)
+            names.insert(at[-1] + 1 if at else len(names), name)
+            self.columns[name] = np.full(self.n, np.nan) if isinstance(c, np.ndarray) else [None] * self.n
+            self.columns = {k: self.columns[k] for k in names}
+        new = dict(columns)
+        for name, c in self.columns.items():
+            more = new.get(name, np.full(n, np.nan) if isinstance(c, np.ndarray) else [None] * n)
+            self.columns[name] = np.concatenate([c, more]) if isinstance(c, np.ndarray) else c + more
+        made = {(site, visit, x.shape[1]): x for site, visit, x in drawn}
+        draws = next(iter(made.values())).shape[0] // n if made else 0
+        for key in dict.fromkeys([*self.drawn, *made]):
+            old = self.drawn.get(key, np.full((self.n * draws, key[2]), np.nan, np.float32))
+            self.drawn[key] = np.concatenate([old, made.get(key, np.full((n * draws, key[2]), np.nan, np.float32))])
+        self.n += n
+
+    def table(self) -> AnswerTable:
+        return AnswerTable(self.columns, [(site, visit, x) for (site, visit, _), x in self.drawn.items()])
 
 
 class Calibration(list[dict[str, Any]]):
@@ -157,8 +253,10 @@ class Asker(Questions):
         return n.pop(), out
 
     def ask_many(self, data: Any, test: Optional[Sequence[int]], particles: int, seed: int, listed: bool,
-                 given: Optional[Mapping[Any, Any]], threads: int, most_dim: int, told: Any) -> AnswerTable:
-        fields = texts = pictures = tests = None
+                 given: Optional[Mapping[Any, Any]], refine: int, chains: int, threads: int, most_dim: int, draws: int, resume: Any,
+                 told: Any) -> AnswerTable:
+        fields: Any = None
+        texts = pictures = tests = None
         if (data is None) == (test is None):
             raise TypeError("Ask about data, or about test data: test=range(100).")
         array = data if isinstance(data, np.ndarray) else None
@@ -175,11 +273,37 @@ class Asker(Questions):
             if "" in columns:
                 columns = {self._inner.fields[0][0]: columns[""]}
             n, fields = self._columns(columns)
-        return AnswerTable(self._inner.ask_many(n, fields, texts, pictures, tests, index(particles), _seed(seed), bool(listed),
-                                                self.listed(given), index(threads), index(most_dim), told))
+        uniform = np.random.default_rng(seed).random(index(draws)) if draws else None
+        how = (index(particles), _seed(seed), bool(listed or draws), self.listed(given), index(refine), index(chains))
+        about = hashlib.sha256(repr((self._inner.config["model"], self._inner.iteration, how, most_dim, draws, n, texts, tests)).encode())
+        for x in [*(fields or ()), *(pictures or ())[2:]]:
+            about.update(b"" if x is None else x.tobytes())
+        kept = _Kept(resume, about.hexdigest())
+        # Blocks of questions that share passes are cut at powers of two, the largest of which end wherever such a portion ends.
+        portion = n if resume is None else max(256, 2 ** (16384 // max(1, index(particles))).bit_length())
+        try:
+            while kept.n < n:
+                first = kept.n
+                part = slice(first, min(n, first + portion))
+                m = part.stop - first
+                kept.add(m, *self._inner.ask_many(
+                    m, fields and [x if x is None else x[part] for x in fields], texts and texts[part],
+                    pictures and (*pictures[:2], pictures[2][part]), tests and tests[part], *how, index(threads), index(most_dim),
+                    first, uniform, told and (lambda done, _, first=first: told(first + done, n))))
+                kept.save()
+        finally:
+            kept.due = 0
+            kept.save()
+        return kept.table()
 
-    def calibrate(self, simulations: int, particles: int, seed: int, threads: int, told: Any) -> Calibration:
-        return Calibration(self._inner.calibrate(index(simulations), index(particles), _seed(seed), index(threads), told))
+    def calibrate(self, simulations: int, particles: int, refine: int, chains: int, seed: int, threads: int, told: Any) -> Calibration:
+        return Calibration(self._inner.calibrate(index(simulations), index(particles), index(refine), index(chains), _seed(seed),
+                                                 index(threads), told))
+
+    def predict(self, answers: Answers, n: int, seed: int) -> list[Sample]:
+        if isinstance(answers._held, str) or answers._asked is None:
+            raise Error("Answers that were copied or stored cannot be predicted from; ask again.")
+        return [Sample(s, self._inner.fields) for s in self._inner.predict(answers._held, answers._asked, index(n), _seed(seed))]
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))
@@ -188,7 +312,7 @@ class Asker(Questions):
         if inputs and test is not None:
             raise TypeError("Samples have the inputs that are given or those of a test datum, not both.")
         given = inputs or test is not None
-        at = (self._fields(inputs, True) if inputs else None, None, None, index(test or 0), 1, 1, False, []) if given else None
+        at = (self._fields(inputs, True) if inputs else None, None, None, index(test or 0), 1, 1, False, [], 0, 0) if given else None
         return [Sample(s, self._inner.fields) for s in self._inner.sample(index(n), _seed(seed), at)]
 
 
@@ -275,7 +399,8 @@ class Particle:
 class Answers(list[Answer]):
     """Answers about one datum, the most probable first; and the weighted particles that they come from. `verdict` is what the weights
     say: "reliable", "doubtful" or "unreliable"; `advice` says why, and what to do. `ess`, `k_hat` (the Pareto k of the weights, with
-    its limit `k_limit`) and `log_evidence_error` are what it rests on."""
+    its limit `k_limit`) and `log_evidence_error` are what it rests on. Of refined answers `n_chains` is not 0, and `r_hat`, `n_effective`
+    of `n_draws` draws are what it rests on."""
 
     n_particles: int
     ess: float
@@ -291,7 +416,8 @@ class Answers(list[Answer]):
     verdict: str
     advice: str
 
-    def __init__(self, inner: dict[str, Any]) -> None:
+    def __init__(self, inner: dict[str, Any], asked: Optional[tuple[Any, ...]] = None) -> None:
+        self._asked = asked
         super().__init__(Answer(a) for a in inner.pop("answers"))
         self.particles = [Particle(p, self) for p in inner.pop("particles")]
         self._held = inner.pop("held")  # the answers of the library; in a copy, their text
@@ -301,7 +427,7 @@ class Answers(list[Answer]):
         return self._held if isinstance(self._held, str) else _rws.answers_json(self._held, bool(self.particles))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_held": self._json()}
+        return {**self.__dict__, "_held": self._json(), "_asked": None}
 
     def to_dict(self) -> dict[str, Any]:
         """All of this as the object of JSON that `rws infer --json` and the HTTP API have: answers and, if they were listed, particles

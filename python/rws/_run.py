@@ -512,37 +512,46 @@ class Run:
         return self.trainer.iteration if self.trainer else self._posterior()._inner.iteration
 
     def infer(self, *question: Any, test: Optional[int] = None, particles: int = 1000, seed: int = 1, listed: bool = True,
-              given: Optional[Mapping[Any, Any]] = None, **fields: Any) -> Answers:
+              given: Optional[Mapping[Any, Any]] = None, refine: int = 0, chains: int = 0, **fields: Any) -> Answers:
         """What is behind a datum: `Answers`. The datum is a text, a picture, fields by name, or number `test` of the test data.
 
         listed=False leaves out the particles with their choices, which saves time where there are many. given={"z": 1,
         ("z", 2): 0} has choices that are known, at visit 0 and visit 2 of a site; a list has the first visits. Answers are then
-        of the posterior given the datum and these choices, and log_evidence is log p(x, given)."""
-        return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, given=given,
-                                       **fields)
+        of the posterior given the datum and these choices, and log_evidence is log p(x, given).
+
+        refine=N makes N iterations of Markov chains (16 unless `chains` says otherwise) whose stationary distribution is the posterior,
+        with the guide as proposal: i-SIR and single-site Metropolis-Hastings, the first half as warm-up. Their draws take the place of
+        the weights, for a guide that weights cannot repair."""
+        return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, given=given, refine=refine,
+                                       chains=chains, **fields)
 
     def ask_many(self, data: Any = None, *, test: Optional[Sequence[int]] = None, particles: int = 1000, seed: int = 1, threads: int = 0,
-                 listed: bool = True, given: Optional[Mapping[Any, Any]] = None, most_dim: int = 16,
-                 progress: Optional[bool] = None) -> AnswerTable:
+                 listed: bool = True, given: Optional[Mapping[Any, Any]] = None, refine: int = 0, chains: int = 0, most_dim: int = 16,
+                 draws: int = 0, resume: Optional[PathLike] = None, progress: Optional[bool] = None) -> AnswerTable:
         """Answers to many data at once: an `AnswerTable`, which is a dict of columns. Small models are asked many times as fast as by
         `infer` in a loop.
 
         data: arrays by field with a row for each datum (a dict, a frame of pandas, or one array for the first field), a list of texts,
         or pictures as an array of uint8, n x high x wide; or test=range(100) for test data. threads=0 takes all processors and changes
         no number. listed=False leaves out the columns of choices, most_dim the choices of more numbers. A datum that cannot be
-        answered has its message in the column "error"."""
+        answered has its message in the column "error".
+
+        draws=N also draws N particles of each datum by their weights, for `AnswerTable.to_arviz`. resume="answers.npz" keeps the answers
+        in this file as they come; the same call continues where an interrupted one ended, with the same bits."""
         shown = counter(progress, "ask_many")
-        table = self._posterior().ask_many(data, test, particles, seed, listed, given, threads, most_dim, shown)
+        table = self._posterior().ask_many(data, test, particles, seed, listed, given, refine, chains, threads, most_dim, draws,
+                                           None if resume is None else os.fspath(resume), shown)
         if shown is not None:
             shown.close()
         return table
 
-    def calibrate(self, simulations: int = 1000, *, particles: int = 1000, seed: int = 1, threads: int = 0,
-                  progress: Optional[bool] = None) -> Calibration:
+    def calibrate(self, simulations: int = 1000, *, particles: int = 1000, seed: int = 1, threads: int = 0, refine: int = 0,
+                  chains: int = 0, progress: Optional[bool] = None) -> Calibration:
         """Tests by simulation whether the guide gives the posterior of its model: the model makes choices and a datum, and each choice
-        has a rank among the particles for this datum, uniform if these come from the posterior (Talts et al., 2018)."""
+        has a rank among the particles for this datum, uniform if these come from the posterior (Talts et al., 2018). With `refine`,
+        as `infer` takes it, refined answers are tested."""
         shown = counter(progress, "calibrate")
-        result = self._posterior().calibrate(simulations, particles, seed, threads, shown)
+        result = self._posterior().calibrate(simulations, particles, refine, chains, seed, threads, shown)
         if shown is not None:
             shown.close()
         return result
@@ -556,6 +565,11 @@ class Run:
         """Samples of the model, a list of `Sample`. A model with inputs (`Setup.input`) is sampled at those that are given by name, or
         at those of test datum number `test`; by default each sample has the inputs of a test datum that is drawn at random."""
         return self._posterior().sample(n, seed, test, **inputs)
+
+    def predict(self, answers: Answers, n: int = 100, seed: int = 1) -> list[Sample]:
+        """Posterior predictions: n data that the model makes of choices drawn from the posterior, which `infer` has answered with its
+        particles. Compare what they report with what the answers report. New data of a model with inputs have those of the question."""
+        return self._posterior().predict(answers, n, seed)
 
     def evaluate(self) -> Measures:
         """The metrics at the present parameters, for a run that was just trained; else the last that were measured."""

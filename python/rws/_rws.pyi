@@ -536,15 +536,18 @@ class Posterior:
         """Asks about a datum."""
     def ask_many(self, n: int, fields: Optional[list[Any]], texts: Optional[list[str]], pictures: Optional[tuple[int, int, np.ndarray]],
                  tests: Optional[list[int]], particles: int, seed: int, listed: bool, given: list[tuple[str, int, np.ndarray]],
-                 threads: int, most_dim: int, told: Any) -> list[tuple[str, Any]]:
-        """Asks about many data; the columns of a table."""
-    def calibrate(self, simulations: int, particles: int, seed: int, threads: int,
+                 refine: int, chains: int, threads: int, most_dim: int, first: int, uniform: Optional[np.ndarray],
+                 told: Any) -> tuple[list[tuple[str, Any]], list[tuple[str, int, np.ndarray]]]:
+        """Asks about many data; the columns of a table, and draws from the posteriors by site and visit."""
+    def calibrate(self, simulations: int, particles: int, refine: int, chains: int, seed: int, threads: int,
                   told: Any) -> tuple[list[tuple[str, Any]], list[dict[str, Any]], int]:
         """Tests by simulation; ranks, quantities, impossible data."""
     def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
         """log p and log q of choices."""
     def sample(self, n: int, seed: int, inputs: Optional[tuple[Any, ...]]) -> list[tuple[Any, Any, Any]]:
         """Samples of the model; inputs: a question, or None."""
+    def predict(self, held: Any, question: tuple[Any, ...], n: int, seed: int) -> list[tuple[Any, Any, Any]]:
+        """Posterior predictions: samples of the model given choices of the answers."""
     def close(self) -> None:
         """Gives back memory and threads."""
     @property

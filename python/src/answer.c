@@ -54,6 +54,11 @@ static PyObject *answers_json(PyObject *unused, PyObject *args)
     return r;
 }
 
+const rws_answers *rwspy_answers_held(PyObject *capsule)
+{
+    return PyCapsule_GetPointer(capsule, held_answers);
+}
+
 PyMethodDef rwspy_answer_functions[] = {
     {"answers_json", answers_json, METH_VARARGS, "answers_json(held, listed)\n\nAnswers as a JSON text."},
     {0},
@@ -188,8 +193,8 @@ bool rwspy_question_read(PyObject *args, py_question *a)
     unsigned long long seed;
     int                particles;
     *a = (py_question){.q.stop = interrupted};
-    if (!PyArg_ParseTuple(args, "OzOiiKpO!", &fields, &text, &picture, &a->q.test, &a->q.n_particles, &seed, &particles,
-                          &PyList_Type, &given))
+    if (!PyArg_ParseTuple(args, "OzOiiKpO!ii", &fields, &text, &picture, &a->q.test, &a->q.n_particles, &seed,
+                          &particles, &PyList_Type, &given, &a->q.refine, &a->q.chains))
         return false;
     a->q.text = text;
     a->q.seed = seed;

@@ -1,12 +1,25 @@
 /* many.c - many questions from Python, asked without the interpreter's lock, and the table of their answers. */
 #include "rwspy.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* What the draws from the posteriors have at a visit of a site: n x draws x dim, NaN where it is not visited. */
+typedef struct {
+    char   site[200];
+    int    visit, dim;
+    float *values;
+} py_drawn;
 
 /* Data as Python has them: fields as arrays of n x dim float32, or texts, or pictures, or numbers of test data. */
 typedef struct {
     PyObject     *fields, *texts, *tests, *told; /* told(done, n): shows the progress; or None */
     Py_buffer     pictures;                      /* n x high x wide bytes */
+    Py_buffer     uniform;                       /* a number from 0 to 1 for each draw of the posterior */
+    uint64_t      first;                         /* the number of the first question */
+    py_drawn     *drawn;
+    int           n_drawn;
     int           n, high, wide, dims[RWS_FIELDS];
     float        *numbers[RWS_FIELDS];
     const float **pointers; /* n x fields */
@@ -71,6 +84,9 @@ static bool read_data(py_many *m)
 
 static void release(py_many *m)
 {
+    for (int i = 0; i < m->n_drawn; i++) free(m->drawn[i].values);
+    free(m->drawn);
+    if (m->uniform.obj) PyBuffer_Release(&m->uniform);
     for (int f = 0; f < RWS_FIELDS; f++) PyMem_Free(m->numbers[f]);
     if (m->pictures.obj) PyBuffer_Release(&m->pictures);
     rwspy_choices_release(m->given, m->n_given);
@@ -102,11 +118,84 @@ static bool tell(const py_many *m, int done)
     return r != NULL;
 }
 
+/* ---- draws from the posteriors */
+
+static int n_draws(const py_many *m)
+{
+    return (int)(m->uniform.len / (Py_ssize_t)sizeof(double));
+}
+
+/* The draws of a choice of this place and size, which are added if they are new; NULL without memory. */
+static float *drawn_at(py_many *m, const rws_choice *c, int near)
+{
+    for (int i = 0; i < m->n_drawn; i++) {
+        py_drawn *d = &m->drawn[(near + i) % m->n_drawn];
+        if (d->visit == c->visit && d->dim == c->dim && strncmp(d->site, c->site, sizeof d->site - 1) == 0)
+            return d->values;
+    }
+    py_drawn *longer = realloc(m->drawn, (size_t)(m->n_drawn + 1) * sizeof *longer);
+    if (!longer) return NULL;
+    m->drawn = longer;
+    const size_t n = (size_t)m->n * (size_t)n_draws(m) * (size_t)c->dim;
+    py_drawn    *d = &m->drawn[m->n_drawn];
+    *d = (py_drawn){.visit = c->visit, .dim = c->dim, .values = malloc((n + 1) * sizeof(float))};
+    if (!d->values) return NULL;
+    snprintf(d->site, sizeof d->site, "%s", c->site);
+    for (size_t i = 0; i < n; i++) d->values[i] = NAN;
+    m->n_drawn++;
+    return d->values;
+}
+
+/* The particle at u of the sum of weights, turned by an angle of the question's own so that questions differ. */
+static int pick(const rws_answers *a, uint64_t question, double u)
+{
+    double at = fmod(u + 0.6180339887498949 * (double)question, 1);
+    int    i = 0;
+    while (i + 1 < a->n_weighted && (at -= a->particles[i].weight) >= 0) i++;
+    return i;
+}
+
+static bool draw(py_many *m, int question, const rws_answers *a)
+{
+    const rws_choice log_p = {.site = "lp", .visit = -1, .dim = 1};
+    const double    *uniform = m->uniform.buf;
+    const int        N = n_draws(m);
+    for (int k = 0; k < N && a->n_weighted && a->particles[0].weight > 0; k++) {
+        const rws_weighted *w = &a->particles[pick(a, m->first + (uint64_t)question, uniform[k])];
+        const size_t        row = (size_t)question * (size_t)N + (size_t)k;
+        float              *lp = drawn_at(m, &log_p, 0);
+        if (!lp) return false;
+        lp[row] = (float)w->log_p;
+        for (int i = 0; i < w->n_choices; i++) {
+            const rws_choice *c = &w->choices[i];
+            float            *to = c->dim > m->most_dim ? NULL : drawn_at(m, c, i + 1);
+            if (!to && c->dim <= m->most_dim) return false;
+            if (to) memcpy(to + row * (size_t)c->dim, c->value, (size_t)c->dim * sizeof *to);
+        }
+    }
+    return true;
+}
+
+/* A list of (site, visit, array of n x draws x dim). */
+static PyObject *drawn_object(const py_many *m)
+{
+    PyObject *list = PyList_New(m->n_drawn);
+    for (int i = 0; list && i < m->n_drawn; i++) {
+        const py_drawn *d = &m->drawn[i];
+        PyObject       *array = rwspy_array(d->values, m->n * n_draws(m), d->dim);
+        PyObject       *entry = array ? Py_BuildValue("(siN)", d->site, d->visit, array) : NULL;
+        if (entry) PyList_SET_ITEM(list, i, entry);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
 static bool take(void *context, int i, rws_answers *a, rws_status status, const char *message)
 {
     py_many *m = context;
     (void)status;
     m->status = rws_frame_add(m->frame, a, message, m->most_dim, &m->error);
+    if (m->status == RWS_OK && a && !draw(m, i, a)) m->status = RWS_NO_MEMORY;
     rws_answers_free(a);
     return m->status == RWS_OK && tell(m, i + 1);
 }
@@ -141,12 +230,16 @@ static PyObject *frame_object(const rws_frame *f)
 static bool read_arguments(PyObject *args, py_many *m, rws_many *how)
 {
     rws_question       q = {0};
-    PyObject          *pictures, *given;
+    PyObject          *pictures, *given, *uniform;
     unsigned long long seed;
     int                listed;
-    if (!PyArg_ParseTuple(args, "iOOOOiKpO!iiO", &m->n, &m->fields, &m->texts, &pictures, &m->tests, &q.n_particles,
-                          &seed, &listed, &PyList_Type, &given, &how->threads, &m->most_dim, &m->told))
+    unsigned long long first;
+    if (!PyArg_ParseTuple(args, "iOOOOiKpO!iiiiKOO", &m->n, &m->fields, &m->texts, &pictures, &m->tests, &q.n_particles,
+                          &seed, &listed, &PyList_Type, &given, &q.refine, &q.chains, &how->threads, &m->most_dim,
+                          &first, &uniform, &m->told))
         return false;
+    how->first = m->first = first;
+    if (uniform != Py_None && PyObject_GetBuffer(uniform, &m->uniform, PyBUF_SIMPLE) != 0) return false;
     if (pictures != Py_None && !PyArg_ParseTuple(pictures, "iiy*", &m->high, &m->wide, &m->pictures)) return false;
     if (!rwspy_choices_read(given, &m->given, &m->n_given) || !read_data(m)) return false;
     for (int i = 0; i < m->n; i++) {
@@ -155,6 +248,8 @@ static bool read_arguments(PyObject *args, py_many *m, rws_many *how)
         m->list[i].particles = listed;
         m->list[i].given = m->given;
         m->list[i].n_given = m->n_given;
+        m->list[i].refine = q.refine;
+        m->list[i].chains = q.chains;
     }
     return true;
 }
@@ -171,7 +266,9 @@ PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObj
         if (status == RWS_OK) status = rws_posterior_ask_many(p, m.list, m.n, &how, &err);
         rwspy_end();
         if (m.status != RWS_OK) status = m.status, err = m.error;
-        if (!PyErr_Occurred()) r = status == RWS_OK ? frame_object(m.frame) : rwspy_raise(program, status, &err);
+        if (PyErr_Occurred()) r = NULL;
+        else if (status != RWS_OK) r = rwspy_raise(program, status, &err);
+        else if ((r = frame_object(m.frame))) r = Py_BuildValue("(NN)", r, drawn_object(&m));
     }
     release(&m);
     return r;
@@ -232,7 +329,9 @@ PyObject *rwspy_calibrate(rws_posterior *p, struct program_object *program, PyOb
     rws_frame         *f = NULL;
     rws_calibration   *c = NULL;
     rws_error          err = {{0}};
-    if (!PyArg_ParseTuple(args, "iiKiO", &s.n, &how.n_particles, &seed, &how.threads, &s.told)) return NULL;
+    if (!PyArg_ParseTuple(args, "iiiiKiO", &s.n, &how.n_particles, &how.refine, &how.chains, &seed, &how.threads,
+                          &s.told))
+        return NULL;
     how.seed = seed;
     rwspy_begin();
     rws_status status = rws_frame_new(&f, &err);

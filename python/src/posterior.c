@@ -178,6 +178,19 @@ static PyObject *sample_object(const posterior_object *o, const rws_sample *s)
     return NULL;
 }
 
+/* A list of samples, which it frees. */
+static PyObject *samples_object(const posterior_object *o, rws_samples *samples)
+{
+    PyObject *list = PyList_New(samples->n);
+    for (int i = 0; list && i < samples->n; i++) {
+        PyObject *s = sample_object(o, &samples->list[i]);
+        if (s) PyList_SET_ITEM(list, i, s);
+        else Py_CLEAR(list);
+    }
+    rws_samples_free(samples);
+    return list;
+}
+
 static PyObject *posterior_sample(PyObject *self, PyObject *args)
 {
     posterior_object  *o = (posterior_object *)self;
@@ -197,15 +210,28 @@ static PyObject *posterior_sample(PyObject *self, PyObject *args)
     if (begun) posterior_end(o);
     if (inputs != Py_None) rwspy_question_release(&a);
     if (!begun) return NULL;
-    if (status != RWS_OK) return rwspy_raise(o->program, status, &err);
-    PyObject *list = PyList_New(samples->n);
-    for (int i = 0; list && i < samples->n; i++) {
-        PyObject *s = sample_object(o, &samples->list[i]);
-        if (s) PyList_SET_ITEM(list, i, s);
-        else Py_CLEAR(list);
-    }
-    rws_samples_free(samples);
-    return list;
+    return status == RWS_OK ? samples_object(o, samples) : rwspy_raise(o->program, status, &err);
+}
+
+/* predict(held, question, n, seed) */
+static PyObject *posterior_predict(PyObject *self, PyObject *args)
+{
+    posterior_object  *o = (posterior_object *)self;
+    unsigned long long seed;
+    int                n;
+    rws_error          err = {{0}};
+    rws_samples       *samples = NULL;
+    PyObject          *held, *question;
+    py_question        a;
+    if (!PyArg_ParseTuple(args, "OO!iK", &held, &PyTuple_Type, &question, &n, &seed)) return NULL;
+    const rws_answers *answers = rwspy_answers_held(held);
+    if (!answers || !rwspy_question_read(question, &a)) return NULL;
+    const bool       begun = posterior_begin(o);
+    const rws_status status = begun ? rws_posterior_predict(o->p, &a.q, answers, n, seed, &samples, &err) : RWS_OK;
+    if (begun) posterior_end(o);
+    rwspy_question_release(&a);
+    if (!begun) return NULL;
+    return status == RWS_OK ? samples_object(o, samples) : rwspy_raise(o->program, status, &err);
 }
 
 static PyObject *posterior_get(PyObject *self, void *what)
@@ -227,15 +253,18 @@ static PyObject *posterior_get(PyObject *self, void *what)
 static PyMethodDef posterior_methods[] = {
     {"ask", posterior_ask, METH_VARARGS, "ask(*question)\n\nAsks about a datum."},
     {"ask_many", posterior_ask_many, METH_VARARGS,
-     "ask_many(n, fields, texts, pictures, tests, particles, seed, listed, given, threads, most_dim, told)\n\nAsks "
-     "about "
-     "many data; the columns of a table."},
+     "ask_many(n, fields, texts, pictures, tests, particles, seed, listed, given, refine, chains, threads, most_dim, "
+     "first, uniform, told)\n\nAsks about many data; the columns of a table, and draws from the posteriors by site and "
+     "visit."},
     {"calibrate", posterior_calibrate, METH_VARARGS,
-     "calibrate(simulations, particles, seed, threads, told)\n\nTests by simulation; ranks, quantities, impossible "
+     "calibrate(simulations, particles, refine, chains, seed, threads, told)\n\nTests by simulation; ranks, "
+     "quantities, impossible "
      "data."},
     {"score", posterior_score, METH_VARARGS, "score(question, choices)\n\nlog p and log q of choices."},
     {"sample", posterior_sample, METH_VARARGS,
      "sample(n, seed, inputs)\n\nSamples of the model; inputs: a question, or None."},
+    {"predict", posterior_predict, METH_VARARGS,
+     "predict(held, question, n, seed)\n\nPosterior predictions: samples of the model given choices of the answers."},
     {"close", posterior_close, METH_NOARGS, "close()\n\nGives back memory and threads."},
     {0},
 };

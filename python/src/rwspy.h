@@ -382,7 +382,7 @@ void      rwspy_choices_release(rws_choice *choices, int n);
 PyObject *rwspy_choices_object(const rws_choice *c, int n);
 
 /* A question as Python has it: (fields or None, text or None, picture or None, test, n_particles, seed, particles, choices
- * that are given). It is released only if it was read. */
+ * that are given, refine, chains). It is released only if it was read. */
 typedef struct {
     rws_question q;
     float       *fields[RWS_FIELDS];
@@ -396,7 +396,10 @@ void rwspy_question_release(py_question *a);
 
 PyObject *rwspy_fields_append(PyObject *list, const rws_field *f);      /* the list; NULL: an exception */
 PyObject *rwspy_params_append(PyObject *list, const rws_param_view *v); /* the same */
-/* Asks many questions; a list of (name, numbers or texts), the columns of their table. */
+/* The answers that Answers._held holds; NULL with an exception if it holds something else. */
+const rws_answers *rwspy_answers_held(PyObject *capsule);
+
+/* Asks many questions; a list of (name, numbers or texts), the columns of their table, and a list of (site, visit, draws). */
 PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObject *args);
 
 /* Simulates and tests; (columns of the ranks, quantities, impossible simulations). */

@@ -75,6 +75,20 @@ class Frames(unittest.TestCase):
         with self.assertRaisesRegex(rws.Error, "listed"):
             self.trained.infer(x=1.0, listed=False).to_arviz()
 
+    def test_arviz_of_many(self):
+        arviz = needs("arviz")
+        x = clusters(6, 2)
+        drawn = self.trained.ask_many({"x": x}, particles=500, draws=800).to_arviz()
+        z = np.asarray(drawn.posterior["z"])
+        self.assertEqual((z.shape, drawn.posterior["z"].dims), ((1, 800, 6), ("chain", "draw", "datum")))
+        for i in range(6):  # 5 standard deviations of 800 draws from 500 particles
+            exact = self.trained.infer(x=float(x[i]), particles=20000).mean("z")
+            self.assertAlmostEqual(z[0, :, i].mean(), exact, delta=0.3)
+        self.assertEqual(np.asarray(drawn.sample_stats["lp"]).shape, (1, 800, 6))
+        self.assertEqual(len(arviz.summary(drawn)), 6)
+        walked = rws.train(Steps(), data=walks(), iterations=5, progress=False).ask_many(walks(3, 1), particles=50, draws=10).to_arviz()
+        self.assertTrue(all(v.dims[:3] == ("chain", "draw", "datum") for v in walked.posterior.values()))
+
     def test_torch(self):
         torch = needs("torch")
         state = self.trained.state_dict(torch=True)

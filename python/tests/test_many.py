@@ -1,5 +1,7 @@
 """Many questions at once."""
 
+import pickle
+import tempfile
 import unittest
 
 import numpy as np
@@ -56,6 +58,110 @@ class Many(unittest.TestCase):
             self.assertEqual(mixed["error"][0], None)
             self.assertIn("test datum -1", mixed["error"][1])
             self.assertTrue(np.isnan(mixed["ess"][1]) and mixed["ess"][0] > 0)
+
+
+    def test_refined(self):
+        """Error level: 5 standard errors of 15 degrees of freedom, 2e-4."""
+        with rws.train(Exact(3.0), data={"x": np.zeros(9, np.float32)}, iterations=1, progress=False) as run:
+            a = run.infer(x=2.0, particles=160, refine=300)
+            self.assertEqual((a.n_chains, a.n_draws, a.verdict), (16, 16 * 150, "reliable"))
+            self.assertTrue(a.r_hat < 1.05 and a.n_effective > 100)
+            m = a.marginals[0]
+            self.assertAlmostEqual(m["mean"][0], 1.0, delta=5 * m["mean_error"][0])
+            self.assertAlmostEqual(m["sd"][0], 0.5 ** 0.5, delta=0.15)
+            self.assertEqual(a.to_dict()["n_chains"], 16)
+            self.assertEqual({p.chain for p in a.particles}, set(range(17)))
+            plain = run.infer(x=2.0, particles=160)
+            self.assertEqual((plain.n_chains, plain.log_evidence), (0, a.log_evidence))
+            self.assertNotIn("r_hat", plain.to_dict())
+            t = run.ask_many(np.full(3, 2.0), particles=160, refine=30, chains=4)
+            self.assertTrue((t["r_hat"] > 0).all() and len(set(t["z.mean"])) == 3)
+            self.assertEqual([q["quantity"] for q in run.calibrate(60, particles=32, refine=8)], ["z", "z"])
+            with self.assertRaisesRegex(rws.Error, "2 to 1000 chains, not 1"):
+                run.infer(x=2.0, refine=1, chains=1)
+
+    def test_predictions(self):
+        """x given x' is N(x' / 2, 3 / 2). Error level: 5 standard errors, 6e-7 each."""
+        with rws.train(Exact(), data={"x": np.zeros(9, np.float32)}, iterations=1, progress=False) as run:
+            a = run.infer(x=3.0, particles=20000)
+            x = np.array([s.fields["x"][0] for s in run.predict(a, 4000, seed=2)])
+            self.assertAlmostEqual(x.mean(), 1.5, delta=5 * (1.5 / 4000) ** 0.5 + 5 * (0.5 / 20000) ** 0.5)
+            self.assertAlmostEqual(x.var(), 1.5, delta=5 * 1.5 * (2 / 4000) ** 0.5)
+            with self.assertRaisesRegex(rws.Error, "ask again"):
+                run.predict(pickle.loads(pickle.dumps(a)))
+            with self.assertRaisesRegex(rws.Error, "must ask for particles"):
+                run.predict(run.infer(x=3.0, listed=False))
+
+    def test_draws(self):
+        with rws.train(Steps(), data={"x": walks()}, iterations=5, progress=False) as run:
+            t = run.ask_many(walks(4, 3), particles=400, draws=3000)
+            drawn = {(s, v): x.reshape(4, 3000) for s, v, x in t._drawn}
+            for (site, visit), x in drawn.items():
+                name = site + (f":{visit}" if visit else "")
+                for i in range(4):
+                    if visit >= 0:  # within 5 standard deviations of a share of 3000 draws
+                        self.assertAlmostEqual(np.mean(~np.isnan(x[i])), np.nan_to_num(t[name + ".visited"])[i], delta=0.05)
+            self.assertTrue(np.isfinite(drawn["lp", -1]).all())
+            with self.assertRaisesRegex(rws.Error, "draws=1000"):
+                run.ask_many(walks(2, 3), particles=9).to_arviz()
+
+    def test_resume(self):
+        class Stop(Exception):
+            pass
+
+        def stop(done, n):
+            if done > 520:
+                raise Stop
+        with rws.train(Mixture(), data={"x": clusters()}, iterations=5, progress=False) as run, tempfile.TemporaryDirectory() as f:
+            x, how = clusters(700, 5), {"particles": 64, "draws": 2}
+            whole = run.ask_many(x, **how)
+            path = f"{f}/answers.npz"
+            with self.assertRaises(Stop):
+                run._posterior().ask_many(x, None, 64, 1, True, None, 0, 0, 0, 16, 2, path, stop)
+            with np.load(path) as kept:
+                self.assertEqual(len(kept["column0"]), 512)
+            counted = []
+            again = run._posterior().ask_many(x, None, 64, 1, True, None, 0, 0, 0, 16, 2, path, lambda done, n: counted.append((done, n)))
+            self.assertTrue(all(done > 512 and n == 700 for done, n in counted))
+            self.assertEqual(list(whole), list(again))
+            for name, column in whole.items():
+                np.testing.assert_array_equal(column, again[name])
+            for (s, v, a), (t, w, b) in zip(whole._drawn, again._drawn):
+                self.assertEqual((s, v), (t, w))
+                np.testing.assert_array_equal(a, b)
+            self.assertEqual(run.ask_many(x, resume=path, **how).n, 700)
+            with self.assertRaisesRegex(rws.Error, "other questions"):
+                run.ask_many(x[1:], resume=path, **how)
+
+
+class Regression(rws.Model):
+    """slope ~ N(0, 1), y ~ N(slope x, 0.1), where x is an input."""
+
+    def setup(self, s):
+        s.input("x", 1)
+        s.field("y", 1)
+        s.param("theta.unused", 1)
+        s.param("phi.unused", 1)
+
+    def guide(self, p):
+        x, y = p.observed("x"), p.observed("y")
+        v = 1.0 / (1.0 + 100.0 * x * x)
+        p.normal("slope", 100.0 * x * y * v, v ** 0.5)
+
+    def model(self, p):
+        p.normal("y", p.normal("slope", 0.0, 1.0) * p.observed("x"), 0.1)
+
+
+class Conditional(unittest.TestCase):
+    def test_predictions_have_the_inputs_of_the_question(self):
+        """y given (x, y) = (2, 4): N(2 m, 4 v + 0.01) with v = 1 / 401, m = 800 / 401. Error level: 5 standard errors."""
+        data = {"x": np.ones(5, np.float32), "y": np.ones(5, np.float32)}
+        with rws.train(Regression(), data=data, iterations=1, progress=False) as run:
+            samples = run.predict(run.infer(x=2.0, y=4.0, particles=5000), 2000)
+            y = np.array([s.fields["y"][0] for s in samples])
+            sd = (4 / 401 + 0.01) ** 0.5
+            self.assertAlmostEqual(y.mean(), 1600 / 401, delta=5 * sd * (1 / 2000 + 1 / 5000) ** 0.5)
+            self.assertAlmostEqual(y.std(), sd, delta=5 * sd / 4000 ** 0.5)
 
 
 class Exact(rws.Model):

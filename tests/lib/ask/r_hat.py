@@ -1,6 +1,6 @@
 """Writes the table of r_hat.h: the R-hat that ArviZ (rhat, rank) gives for chains made by formulas.
 
-    python3 r_hat.py >r_hat.h        with arviz 0.23 and numpy; the tests need neither
+    python3 r_hat.py | clang-format-14 >r_hat.h        with arviz 0.23 and numpy; the tests need neither
 
 Draw t of chain c has u = frac((c * n + t + 1) * 0.6180339887498949), rounded down to whole 4096ths so that ties are exact; the formulas are those of draw() in test_refine.c.
 """
@@ -18,7 +18,8 @@ FORMULAS = {  # name: draw of u, c and t / n
     "WHOLE": lambda u, c, s: np.floor(3 * u + 0.25 * c),
 }
 
-print("/* r_hat.h - R-hat of chains that are made by formulas, as ArviZ", arviz.__version__, "gives it (rank). Written by r_hat.py. */")
+print("/* r_hat.h - R-hat of chains that are made by formulas, as ArviZ", arviz.__version__, "gives it (rank).")
+print(" * Written by r_hat.py. */")
 print("static const struct {\n    shape  shape;\n    int    chains, n;\n    double r_hat;\n} arviz_r_hat[] = {")
 for name, f in FORMULAS.items():
     for chains, n in ((2, 4), (4, 25), (16, 50), (3, 1000)):

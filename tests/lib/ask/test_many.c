@@ -232,7 +232,7 @@ static void predictions_are_of_the_posterior(void **state)
     clusters_guide = (spoiled){1, 0};
     rws_posterior *p = clusters_posterior();
     assert_int_equal(rws_posterior_ask(p, &q, &a, &err), RWS_OK);
-    if (rws_posterior_predict(p, a, N, 3, &s, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws_posterior_predict(p, NULL, a, N, 3, &s, &err) != RWS_OK) fail_msg("%s", err.text);
     assert_int_equal(s->n, N);
     for (int c = 0; c < 3; c++) {
         const double w = prior[c] * exp(-(0.5 - mean[c]) * (0.5 - mean[c]) / 4), at = (0.5 + mean[c]) / 2;
@@ -246,9 +246,9 @@ static void predictions_are_of_the_posterior(void **state)
     assert_true(near(sum / N, m / all, 4.5 * sqrt(2 * variance / N)));
     assert_true(near(squares / N - sum * sum / N / N, variance, 4.5 * variance * sqrt(4.0 / N)));
     rws_samples_free(s);
-    assert_int_equal(rws_posterior_predict(p, a, 0, 3, &s, &err), RWS_BAD_INPUT);
-    assert_int_equal(rws_posterior_predict(p, NULL, 1, 3, &s, &err), RWS_BAD_INPUT);
-    assert_int_equal(rws_posterior_predict(NULL, a, 1, 3, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_posterior_predict(p, NULL, a, 0, 3, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_posterior_predict(p, NULL, NULL, 1, 3, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_posterior_predict(NULL, NULL, a, 1, 3, &s, &err), RWS_BAD_INPUT);
     rws_answers_free(a);
     rws_posterior_free(p);
 }

@@ -148,9 +148,22 @@ static void test_json(void **state)
         {.weight = NAN, .count = 1}};
     static const rws_answer list[] = {{said, 2, .guide = 1.0 / 3, .posterior = NAN, .exact = 0, .error = 0.5},
                                       {.exact = NAN}};
-    const rws_answers answers = {list, 2,    particles,      2, 4,   0.1, -INFINITY, NAN, NAN, 0.25, 0, .r_hat = NAN,
-                                 .n_effective = NAN, .verdict = RWS_UNRELIABLE, .advice = "Why."};
-    static const char want[] =
+    const rws_answers       answers = {list,
+                                       2,
+                                       particles,
+                                       2,
+                                       4,
+                                       0.1,
+                                       -INFINITY,
+                                       NAN,
+                                       NAN,
+                                       0.25,
+                                       0,
+                                       .r_hat = NAN,
+                                       .n_effective = NAN,
+                                       .verdict = RWS_UNRELIABLE,
+                                       .advice = "Why."};
+    static const char       want[] =
         "{\"particles\":4,\"log_evidence\":null,\"log_evidence_error\":null,\"ess\":0.1,\"k_hat\":0.25,\"k_limit\":0,"
         "\"verdict\":\"unreliable\",\"advice\":\"Why.\",\"n_answers\":2,\"answers\":[{\"posterior\":null,"
         "\"error\":0.5,\"exact\":0,\"guide\":0.33333333333333331,\"reports\":{\"sum\":2,\"why\":\"so\"}}],"
