@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "store/checkpoint_file.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ void rws__posteriors_free(rws_posteriors *s)
 
 static void look(const char *folder, struct stat *is)
 {
-    char *path = rws__file_join(folder, "checkpoint.safetensors");
+    char *path = rws__file_join(folder, rws_checkpoint_name);
     if (!path || stat(path, is) != 0) memset(is, 0, sizeof *is);
     free(path);
 }

@@ -6,6 +6,7 @@
 #include "rws/output.h"
 #include "rws/signals.h"
 #include "sweep/slurm.h"
+#include "store/checkpoint_file.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -134,8 +135,8 @@ static void add_measuring(arguments *a, const rws_sweep_entry *e, const rws_camp
 static bool resumes(const rws_campaign *s, const rws_sweep_entry *e)
 {
     char      *folder = rws__run_folder(s, e);
-    const bool there = rws__folder_has(folder, "config.json") &&
-                       (e->iteration > 0 || rws__folder_has(folder, "checkpoint.safetensors"));
+    const bool there =
+        rws__folder_has(folder, "config.json") && (e->iteration > 0 || rws__folder_has(folder, rws_checkpoint_name));
     free(folder);
     return there;
 }

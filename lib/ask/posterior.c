@@ -154,6 +154,11 @@ bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
     return p && rws__program_field(&p->program, i, out);
 }
 
+bool rws_posterior_param(const rws_posterior *p, int i, rws_param_view *out)
+{
+    return p && rws__program_param(&p->program, i, out);
+}
+
 const rws_program *rws__posterior_program(const rws_posterior *p)
 {
     return &p->program;

@@ -1,6 +1,7 @@
 /* trainer.c - from a configuration to a trainer that is ready for its first step. */
 #include "train/trainer.h"
 
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "store/checkpoint.h"
 #include "train/given.h"
@@ -163,11 +164,15 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
 {
     const rws_config *c = &t->program.config;
     rws_name_list     names = {0};
+    rws_nearest       near = rws__nearest_to(c->optimiser);
     t->optimiser = rws__optimiser_find(c->optimiser);
     if (!t->optimiser) {
-        for (int i = 0; rws_optimisers[i]; i++) rws__name_list_add(&names, rws_optimisers[i]->name);
-        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; the optimisers are %s.",
-                        rws__quote_short(c->optimiser).text, names.text);
+        for (int i = 0; rws_optimisers[i]; i++) {
+            rws__name_list_add(&names, rws_optimisers[i]->name);
+            rws__nearest_try(&near, rws_optimisers[i]->name);
+        }
+        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"%s; the optimisers are %s.",
+                        rws__quote_short(c->optimiser).text, rws__nearest_hint(&near).text, names.text);
     }
     t->optim = t->optimiser->defaults;
     t->optim.l2 = c->l2;
@@ -279,11 +284,7 @@ size_t rws_trainer_size(const rws_trainer *t)
 
 bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
 {
-    if (!t || !out || i < 0 || i >= t->program.setup.params.n) return false;
-    const rws_param *p = t->program.setup.params.list[i];
-    *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
-    out->n_dims = rws__param_shape(p, out->shape);
-    return true;
+    return t && rws__program_param(&t->program, i, out);
 }
 
 bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out)
