@@ -164,13 +164,6 @@ uint32_t rws__node_more(rws_engine *e, uint32_t id)
     return e->n_nodes++;
 }
 
-static uint64_t hash(uint64_t h, uint64_t word)
-{
-    h ^= word;
-    h *= 0x9e3779b97f4a7c15u;
-    return h ^ (h >> 29);
-}
-
 static uint64_t hash_floats(float a, float b)
 {
     uint32_t u, v;
@@ -200,14 +193,14 @@ uint32_t rws__node_new(rws_engine *e, const rws_op *op, uint32_t level, int dim,
     n->op = op;
     n->args = (rws_op_args){0};
     n->depends = depends;
-    n->call_key = hash(hash_op(e, op), e->n_nodes); /* it has a call to itself */
+    n->call_key = hash_word(hash_op(e, op), e->n_nodes); /* it has a call to itself */
     return e->n_nodes++;
 }
 
 static uint64_t hash_inputs(const node *n)
 {
     uint64_t h = n->call_key;
-    for (int i = 0; i < n->n_in; i++) h = hash(h, n->in[i]);
+    for (int i = 0; i < n->n_in; i++) h = hash_word(h, n->in[i]);
     return h;
 }
 
@@ -257,21 +250,21 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
 {
     RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
     node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
-    uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
+    uint64_t h = hash_word(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
     unsigned depends = 0;
     bool     seen = false;
     uint32_t needs = 0;
-    if (args.w) h = hash(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
-    if (args.b) h = hash(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
-    h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
-    h = hash(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
+    if (args.w) h = hash_word(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
+    if (args.b) h = hash_word(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
+    h = hash_word(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
+    h = hash_word(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
     depends &= ~frozen;
     args.frozen = (uint8_t)frozen;
     for (int i = 0; i < n_in; i++) {
         n->in[i] = in[i];
         if (!in[i]) continue; /* absent */
         const node *m = &e->nodes[in[i]];
-        h = hash(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
+        h = hash_word(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
         if (m->level > n->level) n->level = m->level;
         depends |= m->depends;
         seen |= m->seen;
@@ -399,8 +392,8 @@ static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const fl
     node          *n = node_draft(e, ROOT, dim, DONE);
     n->args = identity;
     n->args.frozen = (uint8_t)path->frozen;
-    n->call_key = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
-                       (uint64_t)dim + ((uint64_t)path->frozen << 32));
+    n->call_key = hash_word(hash_word(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
+                            (uint64_t)dim + ((uint64_t)path->frozen << 32));
     n->param = identity.w;
     const uint32_t id = shared_node(e);
     if (id < before) return path_var(path, id);
