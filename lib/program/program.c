@@ -2,6 +2,7 @@
 #include "program/program.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "program/config.h"
 #include "program/plugin.h"
@@ -118,11 +119,15 @@ static rws_status choose_estimator(rws_program *p, rws_error *err)
 {
     const rws_config *c = &p->config;
     rws_name_list     names = {0};
+    rws_nearest       near = rws__nearest_to(c->method);
     p->method.estimator = rws__estimator_find(c->method);
     if (p->method.estimator) return check_config(c, p->method.estimator, err);
-    for (int i = 0; rws_estimators[i]; i++) rws__name_list_add(&names, rws_estimators[i]->name);
-    return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; the methods are %s.",
-                    rws__quote_short(c->method).text, names.text);
+    for (int i = 0; rws_estimators[i]; i++) {
+        rws__name_list_add(&names, rws_estimators[i]->name);
+        rws__nearest_try(&near, rws_estimators[i]->name);
+    }
+    return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"%s; the methods are %s.",
+                    rws__quote_short(c->method).text, rws__nearest_hint(&near).text, names.text);
 }
 
 rws_status rws__program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,

@@ -1,8 +1,10 @@
 #include "rws_results.h"
 
 #include "base/arena.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "program/config.h"
@@ -65,35 +67,30 @@ static bool is_number(const char *text, double least, double most, double *out)
     return text[0] != '\0' && !*end && *out >= least && *out <= most;
 }
 
-/* Whether the text up to `end` is a decimal number without a sign. */
-static bool is_count(const char *text, const char *end, uint64_t *out)
-{
-    if (text == end || end - text > 20) return false;
-    *out = 0;
-    for (; text < end; text++) {
-        if (*text < '0' || *text > '9') return false;
-        if (__builtin_mul_overflow(*out, (uint64_t)10, out)) return false;
-        if (__builtin_add_overflow(*out, (uint64_t)(*text - '0'), out)) return false;
-    }
-    return true;
-}
-
 static rws_status read_count(reader *r, const char *key, const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
-    if (is_count(text, text + strlen(text), out) && *out >= least && *out <= most) return RWS_OK;
+    const char *end = text;
+    if (rws__count_read(&end, out) && !*end && *out >= least && *out <= most) return RWS_OK;
     return rws__refuse(r->err, r->name, r->line, "%s is a whole number from %llu to %llu, not \"%s\".", key,
                        (unsigned long long)least, (unsigned long long)most, rws__quote_short(text).text);
 }
 
 /* ---- lines. Each function takes the words after the key. */
 
+static rws_status check_method(reader *r, const char *name)
+{
+    rws_nearest near = rws__nearest_to(name);
+    if (rws__estimator_find(name)) return RWS_OK;
+    for (int i = 0; rws_estimators[i]; i++) rws__nearest_try(&near, rws_estimators[i]->name);
+    return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"%s; `rws list` shows them.",
+                       rws__quote_short(name).text, rws__nearest_hint(&near).text);
+}
+
 static rws_status read_methods(reader *r, block *b, char **words, int n)
 {
     if (n > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d methods.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
-        if (!rws__estimator_find(words[i]))
-            return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
-                               rws__quote_short(words[i]).text);
+        RWS_TRY(check_method(r, words[i]));
         b->methods[b->n_methods++] = words[i];
     }
     return RWS_OK;
@@ -115,12 +112,12 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
 {
     int capacity = 0;
     for (int i = 0; i < n; i++) {
-        const char *dash = strchr(words[i], '-'), *end = words[i] + strlen(words[i]);
+        const char *end = words[i];
         uint64_t    first, last;
-        bool        good = is_count(words[i], dash ? dash : end, &first);
+        bool        good = rws__count_read(&end, &first);
         last = first;
-        if (good && dash) good = is_count(dash + 1, end, &last) && last >= first;
-        if (!good)
+        if (good && *end == '-') end++, good = rws__count_read(&end, &last) && last >= first;
+        if (!good || *end)
             return rws__refuse(r->err, r->name, r->line, "seeds are numbers or ranges such as 1-10, not \"%s\".",
                                rws__quote_short(words[i]).text);
         if (last - first >= (uint64_t)(RWS_MAX_SWEEP_RUNS - b->n_seeds))
@@ -152,9 +149,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         *dot = '\0';
         s->method = words[0];
         s->name = dot + 1;
-        if (!rws__estimator_find(s->method))
-            return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
-                               rws__quote_short(s->method).text);
+        RWS_TRY(check_method(r, s->method));
     }
     if (!s->name[0] || strchr(s->name, '='))
         return rws__refuse(r->err, r->name, r->line,
@@ -241,12 +236,20 @@ static rws_status read_line(reader *r, char **words, int n)
     const rws_config_member *m = rws__config_member(words[0]);
     if (m && m->of_sweeps) return read_member(r, &r->blocks[r->n_blocks - 1], m, words + 1, n - 1);
     rws_name_list names = {0};
+    rws_nearest   near = rws__nearest_to(words[0]);
     rws__name_list_add(&names, "model");
-    for (int i = 0; i < N_KEYS; i++) rws__name_list_add(&names, keys[i].name);
-    for (m = rws_config_members; m->name; m++)
-        if (m->of_sweeps) rws__name_list_add(&names, m->option);
-    return rws__refuse(r->err, r->name, r->line, "there is no key \"%s\"; the keys are %s.",
-                       rws__quote_short(words[0]).text, names.text);
+    rws__nearest_try(&near, "model");
+    for (int i = 0; i < N_KEYS; i++) {
+        rws__name_list_add(&names, keys[i].name);
+        rws__nearest_try(&near, keys[i].name);
+    }
+    for (m = rws_config_members; m->name; m++) {
+        if (!m->of_sweeps) continue;
+        rws__name_list_add(&names, m->option);
+        rws__nearest_try(&near, m->option);
+    }
+    return rws__refuse(r->err, r->name, r->line, "there is no key \"%s\"%s; the keys are %s.",
+                       rws__quote_short(words[0]).text, rws__nearest_hint(&near).text, names.text);
 }
 
 static bool is_blank(char c)
