@@ -42,7 +42,7 @@ static inline bool rws__member_is_known(const rws_answer_member *m, const void *
 bool rws__program_field(const rws_program *p, int i, rws_field *out);
 
 /* Memory for n data, zeroed: a pointer for each field. NULL without memory. */
-float **rws__question_room(const rws_program *p, int n, rws_arena *memory);
+float **rws__question_memory(const rws_program *p, int n, rws_arena *memory);
 
 /* The test data that evaluations see, p->n_test by field. RWS_NO_MEMORY, or the failure of the model. The caller releases
  * them, also after a failure. */
@@ -86,14 +86,15 @@ rws_status rws__answers_judge(rws_answers *a, int n_lost, const char *slowest, r
  * one. */
 double rws__chains_error(const double *contribution, int n_chains, double mean);
 
-/* The reports of a row, still in the engine's memory. A zeroed one is valid; the caller frees the list. False: no memory. */
+/* The reports of a row, in the engine's memory. A zeroed one is valid; the caller frees the list. */
 typedef struct {
     rws_reported *list;
     int           n, capacity;
-    bool          starved;
+    bool          memory_short;
 } rws_row_reports;
 
-bool rws__row_reports_read(rws_row_reports *r, rws_engine *engine, int row);
+/* Lists what a row has reported, in the place of what was listed before. False without memory. */
+bool rws__row_reports(rws_engine *engine, int row, rws_row_reports *out);
 
 /* Copies of what a row of the engine's table has reported, and of its choices; of lists of them. NULL: no memory. */
 const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);

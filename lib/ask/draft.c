@@ -17,20 +17,6 @@
 
 #define ANSWERS_BLOCK 2048 /* bytes that answers take at first */
 
-const char *rws_answer_text(const rws_answer *a, const char *name)
-{
-    for (int i = 0; a && name && i < a->n_reports; i++)
-        if (a->reports[i].text && strcmp(a->reports[i].name, name) == 0) return a->reports[i].text;
-    return NULL;
-}
-
-const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time)
-{
-    for (int i = 0; a && name && i < a->n_reports; i++)
-        if (a->reports[i].value && strcmp(a->reports[i].name, name) == 0 && time-- == 0) return &a->reports[i];
-    return NULL;
-}
-
 /* ---- the table of equal reports */
 
 typedef struct candidate {
@@ -174,7 +160,7 @@ rws_status rws__draft_add_rows(rws_draft *t, rws_engine *engine, int datum, rws_
     const rws_scores *s = rws__engine_scores(engine);
     for (int i = (int)s->start[datum]; i < (int)s->start[datum + 1]; i++) {
         const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
-        candidate   *e = rws__row_reports_read(&t->scratch, engine, i) ? find(t, t->scratch.list, t->scratch.n) : NULL;
+        candidate   *e = rws__row_reports(engine, i, &t->scratch) ? find(t, t->scratch.list, t->scratch.n) : NULL;
         if (!e || !rws__tail_add(&t->tail, l, n, t->out->public.n_particles)) return rws_no_memory(err, "answers");
         e->answer.guide += n;
         e->log_weight = rws__log_add(e->log_weight, log_weight);

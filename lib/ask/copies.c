@@ -1,34 +1,33 @@
-/* copy.c - reports and choices of a particle, copied out of the memory of a pass. */
+/* copies.c - what a row of the engine's table has reported and chosen, copied to the memory of answers or samples. */
 #include "ask/ask.h"
-#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* A copy of n bytes; NULL without memory. */
-static void *keep(rws_arena *memory, const void *from, size_t n)
+static void *copy_bytes(rws_arena *memory, const void *from, size_t n)
 {
     void *copy = rws__arena_try(memory, n);
     return copy ? memcpy(copy, from, n) : NULL;
 }
 
 /* Copies a text, or nothing, to *out. False without memory. */
-static bool keep_text(rws_arena *memory, const char *text, const char **out)
+static bool copy_text(rws_arena *memory, const char *text, const char **out)
 {
-    *out = text ? keep(memory, text, strlen(text) + 1) : NULL;
+    *out = text ? copy_bytes(memory, text, strlen(text) + 1) : NULL;
     return *out || !text;
 }
 
-static bool keep_values(rws_arena *memory, const float *value, int dim, const float **out)
+static bool copy_values(rws_arena *memory, const float *value, int dim, const float **out)
 {
-    *out = value ? keep(memory, value, (size_t)dim * sizeof *value) : NULL;
+    *out = value ? copy_bytes(memory, value, (size_t)dim * sizeof *value) : NULL;
     return *out || !value;
 }
 
-static bool keep_choice(rws_arena *memory, const rws_choice *from, rws_choice *to)
+static bool copy_choice(rws_arena *memory, const rws_choice *from, rws_choice *to)
 {
     *to = *from;
-    return keep_text(memory, from->site, &to->site) && keep_values(memory, from->value, from->dim, &to->value);
+    return copy_text(memory, from->site, &to->site) && copy_values(memory, from->value, from->dim, &to->value);
 }
 
 static void add_report(void *context, const char *name, int dim, const float *value, const char *text)
@@ -37,7 +36,7 @@ static void add_report(void *context, const char *name, int dim, const float *va
     if (r->n == r->capacity) {
         const int     capacity = 2 * r->capacity + 16;
         rws_reported *longer = realloc(r->list, (size_t)capacity * sizeof *longer);
-        r->starved |= !longer;
+        r->memory_short |= !longer;
         if (!longer) return;
         r->list = longer;
         r->capacity = capacity;
@@ -45,10 +44,11 @@ static void add_report(void *context, const char *name, int dim, const float *va
     r->list[r->n++] = (rws_reported){name, text, value, dim};
 }
 
-bool rws__row_reports_read(rws_row_reports *r, rws_engine *engine, int row)
+bool rws__row_reports(rws_engine *engine, int row, rws_row_reports *out)
 {
-    r->n = 0;
-    return rws__engine_reports(engine, row, add_report, r) == RWS_OK && !r->starved;
+    out->n = 0;
+    out->memory_short = false;
+    return rws__engine_reports(engine, row, add_report, out) == RWS_OK && !out->memory_short;
 }
 
 const rws_reported *rws__reports_copy(rws_arena *memory, const rws_reported *list, int n)
@@ -56,8 +56,8 @@ const rws_reported *rws__reports_copy(rws_arena *memory, const rws_reported *lis
     rws_reported *copy = RWS_TRY_NEW(memory, rws_reported, n + 1);
     for (int i = 0; i < n && copy; i++) {
         copy[i].dim = list[i].dim;
-        if (!keep_text(memory, list[i].name, &copy[i].name) || !keep_text(memory, list[i].text, &copy[i].text) ||
-            !keep_values(memory, list[i].value, list[i].dim, &copy[i].value))
+        if (!copy_text(memory, list[i].name, &copy[i].name) || !copy_text(memory, list[i].text, &copy[i].text) ||
+            !copy_values(memory, list[i].value, list[i].dim, &copy[i].value))
             return NULL;
     }
     return copy;
@@ -66,7 +66,7 @@ const rws_reported *rws__reports_copy(rws_arena *memory, const rws_reported *lis
 const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
 {
     rws_row_reports     r = {0};
-    const rws_reported *copy = rws__row_reports_read(&r, engine, row) ? rws__reports_copy(memory, r.list, r.n) : NULL;
+    const rws_reported *copy = rws__row_reports(engine, row, &r) ? rws__reports_copy(memory, r.list, r.n) : NULL;
     *n = r.n;
     free(r.list);
     return copy;
@@ -83,7 +83,7 @@ static void add_choice(void *context, const rws_choice *choice)
 {
     choices *c = context;
     if (c->n < c->capacity) {
-        c->memory_short |= !keep_choice(c->memory, choice, &c->list[c->n]);
+        c->memory_short |= !copy_choice(c->memory, choice, &c->list[c->n]);
     }
     c->n++;
 }
@@ -102,6 +102,20 @@ const rws_choice *rws__choices_copy(rws_arena *memory, const rws_choice *list, i
 {
     rws_choice *copy = RWS_TRY_NEW(memory, rws_choice, n + 1);
     bool        good = copy != NULL;
-    for (int i = 0; i < n && good; i++) good = keep_choice(memory, &list[i], &copy[i]);
+    for (int i = 0; i < n && good; i++) good = copy_choice(memory, &list[i], &copy[i]);
     return good ? copy : NULL;
+}
+
+const char *rws_answer_text(const rws_answer *a, const char *name)
+{
+    for (int i = 0; a && name && i < a->n_reports; i++)
+        if (a->reports[i].text && strcmp(a->reports[i].name, name) == 0) return a->reports[i].text;
+    return NULL;
+}
+
+const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time)
+{
+    for (int i = 0; a && name && i < a->n_reports; i++)
+        if (a->reports[i].value && strcmp(a->reports[i].name, name) == 0 && time-- == 0) return &a->reports[i];
+    return NULL;
 }
