@@ -258,7 +258,7 @@ static int lines_of_ranks(const rws_trainer *t, const chunk *best, line *out)
     return 4;
 }
 
-static void report(const rws_trainer *t, const result *r, bool json)
+static void print_result(const rws_trainer *t, const result *r, bool json)
 {
     const rws_config *c = rws_trainer_config(t);
     const chunk      *best = &r->best;
@@ -394,7 +394,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         status = add_ranks(&r, err);
     }
     if (status == RWS_OK) {
-        report(trainer, &r, b.options.json);
+        print_result(trainer, &r, b.options.json);
     }
     forget(&start);
     rws_trainer_free(trainer);

@@ -319,7 +319,7 @@ static void append_model(char *name, const char *model)
 }
 
 /* NULL without memory. */
-static char *keep(rws_sweep *s, const char *text)
+static char *copy_text(rws_sweep *s, const char *text)
 {
     char *copy = rws__arena_try(&s->memory->arena, strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
@@ -406,7 +406,7 @@ static bool add_run(rws_sweep *s, const block *b, const char *method, int partic
     /* a name that is too long loses its middle, because the number at the end tells most runs apart */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
-    run->name = keep(s, name);
+    run->name = copy_text(s, name);
     return run->name != NULL;
 }
 
