@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "program/config.h"
 #include "program/plugin.h"
 
 #include <limits.h>
@@ -59,15 +60,11 @@ static rws_status check_range(const char *what, double x, double least, double m
 
 static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_error *err)
 {
-    RWS_TRY(check_range("`particles`", c->particles, 1, RWS_MAX_PARTICLES, err));
-    RWS_TRY(check_range("`eval_particles`", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
-    RWS_TRY(check_range("`batch`", c->batch, 1, 1000000, err));
-    RWS_TRY(check_range("`n_test`", c->n_test, 1, RWS_MAX_TEST, err));
-    RWS_TRY(check_range("`shards`", c->shards, 1, 1024, err));
-    RWS_TRY(check_range("`particle_shards`", c->particle_shards, 1, 1024, err));
-    RWS_TRY(check_range("`threads`", c->threads, 1, 1024, err));
-    RWS_TRY(check_range("`iterations`", (double)c->iterations, 1, (double)RWS_MAX_ITERATIONS, err));
-    RWS_TRY(check_range("`eval_every`", (double)c->eval_every, 1, (double)RWS_MAX_ITERATIONS, err));
+    char text[RWS_CONFIG_VALUE];
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (!rws__config_fits(m, c))
+            return rws_fail(err, RWS_BAD_INPUT, "`%s` must be between %llu and %llu, not %s.", m->name,
+                            (unsigned long long)m->least, (unsigned long long)m->most, rws__config_value(m, c, text));
     if (c->particle_shards > c->particles)
         return rws_fail(err, RWS_BAD_INPUT, "`particle_shards` is at most the number of particles, %d, not %d.",
                         c->particles, c->particle_shards);
@@ -170,7 +167,7 @@ static rws_status run_setups(rws_program *p, rws_error *err)
     p->setup.seed = p->config.seed;
     p->setup.model = p->model->name;
     p->setup.owner = p->model;
-    rws_random       random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, 1), 0);
+    rws_random       random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, RWS_INIT_MODEL), 0);
     const rws_status status = RWS_CALL_MODEL(p->model, setup, err, &p->setup, &random, &p->state);
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     RWS_TRY(status);

@@ -1,3 +1,4 @@
+/* sweep.c - reading a sweep file: its lines, the blocks of its models, and the runs that they stand for. */
 #include "rws_results.h"
 
 #include "base/arena.h"
@@ -7,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "program/config.h"
 #include "program/plugin.h"
 #include "program/program.h"
 
@@ -25,17 +27,17 @@ struct rws_sweep_memory {
 
 /* A line with values: of a setting of the model, of one of a method, or of a key such as lr. */
 typedef struct {
-    int         key;    /* a row of `keys`; -1: the line is `set` */
-    const char *method; /* NULL: for all runs */
-    const char *name;
-    const char *values[MAX_VALUES];
-    int         n;
+    const rws_config_member *member; /* NULL: the line is `set` */
+    const char              *method; /* NULL: for all runs */
+    const char              *name;
+    const char              *values[MAX_VALUES];
+    int                      n;
 } setting;
 
 typedef struct {
     const char *model;
     int         line;  /* of the key `model` */
-    unsigned    given; /* bit i: row i of `keys` was given */
+    unsigned    given; /* bit i: row i of `keys` was given; bits above: of rws_config_members */
     const char *methods[MAX_VALUES];
     int         particles[MAX_VALUES];
     uint64_t   *seeds;
@@ -144,7 +146,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
     if (n - 1 > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
     char    *dot = strncmp(words[0], RWS_SITE_PREFIX, strlen(RWS_SITE_PREFIX)) == 0 ? NULL : strchr(words[0], '.');
-    *s = (setting){.key = -1, .name = words[0]};
+    *s = (setting){.name = words[0]};
     if (dot) {
         *dot = '\0';
         s->method = words[0];
@@ -155,7 +157,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         return rws__refuse(r->err, r->name, r->line,
                            "set takes a name and its values with blanks between: set start far.");
     for (int i = 0; i + 1 < b->n_sets; i++) {
-        const bool same = b->sets[i].key < 0 && strcmp(b->sets[i].name, s->name) == 0;
+        const bool same = !b->sets[i].member && strcmp(b->sets[i].name, s->name) == 0;
         if (same && (!s->method || !b->sets[i].method || strcmp(s->method, b->sets[i].method) == 0))
             return rws__refuse(r->err, r->name, r->line, "\"%s\" is set already.", rws__quote_short(s->name).text);
     }
@@ -175,72 +177,61 @@ static rws_status read_final(reader *r, block *b, char **words, int n)
     return RWS_OK;
 }
 
-typedef enum { LIST, INT, COUNT, REAL, TEXT } kind;
-
-/* Every key except `model`. */
+/* The keys that have several values, or are no members of a configuration. */
 static const struct {
     const char *name;
-    kind        kind;
-    size_t      at; /* offset in rws_config */
-    uint64_t    most;
-    rws_status (*read)(reader *r, block *b, char **words, int n); /* reads a LIST */
+    rws_status (*read)(reader *r, block *b, char **words, int n);
     bool repeated;
 } keys[] = {
-    {"methods", LIST, 0, 0, read_methods, false},
-    {"particles", LIST, 0, 0, read_particles, false},
-    {"seeds", LIST, 0, 0, read_seeds, false},
-    {"set", LIST, 0, 0, read_set, true},
-    {"final", LIST, 0, 0, read_final, false},
-    {"batch", INT, offsetof(rws_config, batch), 1000000, NULL, false},
-    {"eval-data", INT, offsetof(rws_config, n_test), 1000000, NULL, false},
-    {"eval-particles", INT, offsetof(rws_config, eval_particles), RWS_MAX_PARTICLES, NULL, false},
-    {"shards", INT, offsetof(rws_config, shards), 1024, NULL, false},
-    {"particle-shards", INT, offsetof(rws_config, particle_shards), 1024, NULL, false},
-    {"iterations", COUNT, offsetof(rws_config, iterations), RWS_MAX_ITERATIONS, NULL, false},
-    {"eval-every", COUNT, offsetof(rws_config, eval_every), RWS_MAX_ITERATIONS, NULL, false},
-    {"l2", REAL, offsetof(rws_config, l2), 1000000, NULL, false},
-    {"optimiser", TEXT, offsetof(rws_config, optimiser), 0, NULL, false},
-    {"lr", TEXT, offsetof(rws_config, lr), 0, NULL, false},
+    {"methods", read_methods, false}, {"particles", read_particles, false}, {"seeds", read_seeds, false},
+    {"set", read_set, true},          {"final", read_final, false},
 };
 
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
-/* Gives the key of a configuration the value. */
-static rws_status give_key(reader *r, int key, const char *word, rws_config *c)
+static rws_status read_key(reader *r, block *b, int key, char **words, int n)
 {
-    const char *name = keys[key].name;
-    char       *at = (char *)c + keys[key].at;
-    uint64_t    count;
-    switch (keys[key].kind) {
-    case INT:
-        RWS_TRY(read_count(r, name, word, 1, keys[key].most, &count));
+    if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", keys[key].name);
+    if (b->given >> key & 1 && !keys[key].repeated)
+        return rws__refuse(r->err, r->name, r->line, "%s is given already.", keys[key].name);
+    b->given |= 1u << key;
+    return keys[key].read(r, b, words, n);
+}
+
+/* Gives a member of a configuration the value. */
+static rws_status give_member(reader *r, const rws_config_member *m, const char *word, rws_config *c)
+{
+    char    *at = (char *)c + m->offset;
+    uint64_t count;
+    switch (m->kind) {
+    case RWS_CONFIG_INT:
+        RWS_TRY(read_count(r, m->option, word, m->least, m->most, &count));
         *(int *)at = (int)count;
         return RWS_OK;
-    case COUNT: return read_count(r, name, word, 1, keys[key].most, (uint64_t *)at);
-    case REAL:
-        if (is_number(word, 0, (double)keys[key].most, (double *)at)) return RWS_OK;
-        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", name,
-                           (double)keys[key].most, rws__quote_short(word).text);
+    case RWS_CONFIG_COUNT: return read_count(r, m->option, word, m->least, m->most, (uint64_t *)at);
+    case RWS_CONFIG_NUMBER:
+        if (is_number(word, (double)m->least, (double)m->most, (double *)at)) return RWS_OK;
+        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", m->option,
+                           (double)m->most, rws__quote_short(word).text);
     default: *(const char **)at = word; return RWS_OK;
     }
 }
 
-static rws_status read_key(reader *r, block *b, int key, char **words, int n)
+/* A key whose values are of a member of the configuration. */
+static rws_status read_member(reader *r, block *b, const rws_config_member *m, char **words, int n)
 {
-    const char *name = keys[key].name;
-    rws_config  unused = {0};
-    if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", name);
-    if (b->given >> key & 1 && !keys[key].repeated)
-        return rws__refuse(r->err, r->name, r->line, "%s is given already.", name);
-    b->given |= 1u << key;
-    if (keys[key].kind == LIST) return keys[key].read(r, b, words, n);
+    const unsigned bit = 1u << (N_KEYS + (m - rws_config_members));
+    rws_config     unused = {0};
+    if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", m->option);
+    if (b->given & bit) return rws__refuse(r->err, r->name, r->line, "%s is given already.", m->option);
+    b->given |= bit;
     if (b->n_sets == MAX_SETS)
         return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with values.", MAX_SETS);
     if (n > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
-    *s = (setting){.key = key, .name = name, .n = n};
+    *s = (setting){.member = m, .name = m->option, .n = n};
     for (int i = 0; i < n; i++) {
-        RWS_TRY(give_key(r, key, words[i], &unused));
+        RWS_TRY(give_member(r, m, words[i], &unused));
         s->values[i] = words[i];
     }
     return RWS_OK;
@@ -259,6 +250,8 @@ static rws_status read_line(reader *r, char **words, int n)
         return rws__refuse(r->err, r->name, r->line, "the first line must say which model: model gmm.");
     for (int i = 0; i < N_KEYS; i++)
         if (strcmp(words[0], keys[i].name) == 0) return read_key(r, &r->blocks[r->n_blocks - 1], i, words + 1, n - 1);
+    const rws_config_member *m = rws__config_member(words[0]);
+    if (m && m->of_sweeps) return read_member(r, &r->blocks[r->n_blocks - 1], m, words + 1, n - 1);
     rws_name_list names = {0};
     rws_nearest   near = rws__nearest_to(words[0]);
     rws__name_list_add(&names, "model");
@@ -266,6 +259,11 @@ static rws_status read_line(reader *r, char **words, int n)
     for (int i = 0; i < N_KEYS; i++) {
         rws__name_list_add(&names, keys[i].name);
         rws__nearest_try(&near, keys[i].name);
+    }
+    for (m = rws_config_members; m->name; m++) {
+        if (!m->of_sweeps) continue;
+        rws__name_list_add(&names, m->option);
+        rws__nearest_try(&near, m->option);
     }
     return rws__refuse(r->err, r->name, r->line, "there is no key \"%s\"%s; the keys are %s.",
                        rws__quote_short(words[0]).text, rws__nearest_hint(&near).text, names.text);
@@ -337,7 +335,7 @@ static void append_model(char *name, const char *model)
 }
 
 /* NULL without memory. */
-static char *keep(rws_sweep *s, const char *text)
+static char *copy_text(rws_sweep *s, const char *text)
 {
     char *copy = rws__arena_try(&s->memory->arena, strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
@@ -356,9 +354,9 @@ static bool combine(reader *r, const block *b, const char *method, uint64_t *whi
         if (!text) return false;
         *which /= (uint64_t)set->n;
         stpcpy(stpcpy(stpcpy(text, set->name), "="), value);
-        if (set->key < 0) c->set[c->n_set++] = text;
-        else if (give_key(r, set->key, value, c) != RWS_OK) return false; /* it was read once before */
-        if (set->key >= 0 && set->n == 1) continue;
+        if (!set->member) c->set[c->n_set++] = text;
+        else if (give_member(r, set->member, value, c) != RWS_OK) return false; /* it was read once before */
+        if (set->member && set->n == 1) continue;
         append(name, "-");
         append(name, text);
     }
@@ -427,7 +425,7 @@ static bool add_run(reader *r, const block *b, const char *method, int particles
     /* a name that is too long loses its middle, because the number at the end tells most runs apart */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
-    run->name = keep(r->sweep, name);
+    run->name = copy_text(r->sweep, name);
     return run->name != NULL;
 }
 
@@ -529,80 +527,4 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
     const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
     return status;
-}
-
-/* ---- kinds of runs */
-
-/* A line for each value: no word of a sweep has the end of a line in it. */
-char *rws_sweep_kind(const rws_sweep_run *run)
-{
-    const rws_config *c = &run->config;
-    rws_text          text;
-    FILE             *out = rws__text_open(&text);
-    if (!out) return NULL;
-    fprintf(out, "%s\n%s\n%s\n", c->model, c->method, c->optimiser ? c->optimiser : "");
-    fprintf(out, "%d\n%d\n%d\n%d\n", c->particles, c->batch, c->shards, c->particle_shards);
-    fprintf(out, "%d\n%d\n%d\n", c->n_test, c->eval_particles, run->final_particles);
-    fprintf(out, "%.17g\n%d\n", c->l2, c->scalar);
-    fprintf(out, "%llu\n%llu\n%s\n%d\n", (unsigned long long)c->iterations, (unsigned long long)c->eval_every,
-            c->lr ? c->lr : "", run->final_test);
-    for (int i = 0; i < c->n_set; i++) fprintf(out, "%s\n", c->set[i]);
-    return rws__text_end(&text);
-}
-
-/* The first run of the kind of run i. */
-static int first_of_kind(char *const *kinds, int i)
-{
-    int k = 0;
-    while (strcmp(kinds[k], kinds[i]) != 0) k++;
-    return k;
-}
-
-/* ---- checking the runs */
-
-/* Finds the iterations of run i: those of the first run of its kind, for which the model is set up. */
-static rws_status check_run(rws_sweep *s, int i, char *const *kinds, bool objects, uint64_t *iterations, rws_error *err)
-{
-    const int k = first_of_kind(kinds, i);
-    iterations[i] = k < i ? iterations[k] : s->runs[i].config.iterations;
-    if (k < i || (!objects && rws__model_is_path(s->runs[i].config.model))) return RWS_OK;
-    rws_trainer *t;
-    RWS_TRY(rws_trainer_new(&s->runs[i].config, NULL, &t, err));
-    iterations[i] = rws_trainer_config(t)->iterations;
-    rws_trainer_free(t);
-    return RWS_OK;
-}
-
-rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err)
-{
-    RWS_NEED(s, err);
-    uint64_t  *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
-    char     **kinds = calloc((size_t)s->n + 1, sizeof *kinds);
-    rws_status status = iterations && kinds ? RWS_OK : no_memory(err);
-    for (int i = 0; i < s->n && status == RWS_OK; i++) {
-        kinds[i] = rws_sweep_kind(&s->runs[i]);
-        status = kinds[i] ? check_run(s, i, kinds, objects, iterations, err) : no_memory(err);
-    }
-    for (int i = 0; i < s->n && status == RWS_OK; i++) s->runs[i].config.iterations = iterations[i];
-    for (int i = 0; i < s->n && kinds; i++) free(kinds[i]);
-    free(kinds);
-    return status;
-}
-
-/* ---- results */
-
-const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results)
-{
-    for (int i = 0; run && results && i < results->n; i++)
-        if (strcmp(results->runs[i].name, run->name) == 0) return &results->runs[i];
-    return NULL;
-}
-
-bool rws_sweep_run_is_done(const rws_sweep_run *run, const rws_result *result)
-{
-    if (!run || !result || result->failure || result->iteration < run->config.iterations) return false;
-    bool measured = !run->final_particles;
-    for (int i = 0; i < result->n_histories; i++)
-        measured = measured || strncmp(result->histories[i].metric, "final_", 6) == 0;
-    return measured;
 }

@@ -37,7 +37,8 @@ BEGIN {
     #     results         serve: the reader of a store that is being written; sweep: a folder that may have no runs yet; rws: keys
     #     ask             serve, rws: marginals and answers
     #     data            serve: JSON within limits; rws: tables of data to ask about
-    #     program         serve, rws: whether a shared object may be loaded; the settings of a model
+    #     program         serve, rws: whether a shared object may be loaded; the settings of a model; rws, sweep: the members of
+    #                     a configuration
     #     optim           sweep: checks a schedule before runs start
     #     comm, train     rws: ranks of a job; what bench and eval look into
     #     tensor dist nn  rws: the products that bench counts; the tables that list shows
@@ -45,7 +46,7 @@ BEGIN {
     may["apps/figure"] = "base"
     may["apps/paper"]  = "base figure"
     may["apps/serve"]  = "base data program store results ask figure"
-    may["apps/sweep"]  = "base optim store results rws"
+    may["apps/sweep"]  = "base program optim store results rws"
     may["apps/rws"]    = "base data comm tensor dist nn program store train ask results models figure paper serve sweep"
 
     # Single files that see more, each for a reason.
