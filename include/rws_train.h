@@ -338,6 +338,10 @@ typedef struct {
      * be NULL. */
     bool (*stop)(void *context);
     void *context;
+    /* How many pointers `fields` has and, unless dims is NULL, how many numbers are behind each: the question is refused if
+     * the model declares others. n_fields 0: not known. */
+    int        n_fields;
+    const int *dims;
 } rws_question;
 
 /* Equal reports of particles, and how probable they are given the datum. */
