@@ -212,7 +212,7 @@ static rws_var visit(rws_path *path, const char *site, const rws_family *f, cons
 }
 
 /* Parameters of one number each stand for all numbers of a value whose length is known. Returns the family of such a value. */
-static const rws_family *spread(rws_path *path, const rws_family *f, const char *site, rws_var *p)
+static const rws_family *widen(rws_path *path, const rws_family *f, const char *site, rws_var *p)
 {
     const rws_family *of_many = f == &rws_bernoulli_family ? &rws_bernoulli_vector_family : f->length ? NULL : f;
     if (!site || !of_many || !f->n_params || rws__dist_longest(path, p, f->n_params) != 1) return f;
@@ -228,7 +228,7 @@ rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, co
     rws_var given[RWS_FAMILY_PARAMS], p[RWS_FAMILY_PARAMS];
     rws__path_comes_to(path, site);
     copy_params(path, f, params, given);
-    f = spread(path, f, site, given);
+    f = widen(path, f, site, given);
     take_params(path, f, given, p);
     const rws_automatic *a = rws__path_actor(path);
     return a ? a->visit(path, a, site, f, given, p) : visit(path, site, f, p);
