@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "rws/command.h"
 #include "rws/options.h"
 #include "rws/reopen.h"
@@ -138,12 +139,6 @@ static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
     return follow(iterations, err);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, const moment *start, result *out,
                                   rws_error *err)
 {
@@ -164,7 +159,7 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->repeats = repeats;
     out->iterations = iterations * (uint64_t)repeats;
     out->allocations = rws__trainer_allocations(t) - before;
-    qsort(each, (size_t)repeats, sizeof *each, ascending);
+    qsort(each, (size_t)repeats, sizeof *each, rws__order_doubles);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
     /* The same iterations once more, not timed, because counting takes time. */
     chunk counted;
