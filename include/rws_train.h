@@ -692,6 +692,7 @@ typedef struct {
     const char        *name, *help;
     const rws_setting *settings; /* or NULL; ends with a NULL name */
     int                min_particles;
+    const char        *when; /* to take it: a sentence */
 } rws_method_info;
 
 typedef struct {

@@ -308,10 +308,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     data_options o = {0};
     RWS_TRY(rws__arguments_parse(&argp, "rws data", argc, argv, ARGP_IN_ORDER, &o, err));
-    const rws_command *set = rws__command_find(&rws_command_data, argv[o.at]);
-    if (set) return set->run(argc - o.at, argv + o.at, err);
-    return rws_fail(err, RWS_BAD_INPUT, "There is no data \"%s\"; see rws data --help.",
-                    rws__quote_short(argv[o.at]).text);
+    const rws_command *set = rws__command_find(&rws_command_data, argv[o.at], err);
+    return set ? set->run(argc - o.at, argv + o.at, err) : RWS_BAD_INPUT;
 }
 
 const rws_command rws_command_data = {"data", "download or make the data that models learn from", run, &argp, sets};

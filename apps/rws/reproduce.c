@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "rws/arguments.h"
@@ -395,9 +396,11 @@ static const struct argp_option options[] = {
 
 static error_t want(const char *name, reproduce_options *o, const struct argp_state *state)
 {
-    const bool all = strcmp(name, "all") == 0;
-    bool       found = false;
+    const bool  all = strcmp(name, "all") == 0;
+    bool        found = false;
+    rws_nearest near = rws__nearest_to(name);
     for (int i = 0; rws_experiments[i]; i++) {
+        rws__nearest_try(&near, rws_experiments[i]->name);
         if (all ? rws_experiments[i]->examples : strcmp(rws_experiments[i]->name, name) != 0) continue;
         found = true;
         bool known = false;
@@ -405,8 +408,8 @@ static error_t want(const char *name, reproduce_options *o, const struct argp_st
         if (!known && o->n_wanted < MAX_EXPERIMENTS) o->wanted[o->n_wanted++] = rws_experiments[i];
     }
     return found ? 0
-                 : rws__arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.",
-                                       rws__quote_short(name).text);
+                 : rws__arguments_fail(state, "There is no experiment \"%s\"%s; see rws reproduce --help.",
+                                       rws__quote_short(name).text, rws__nearest_hint(&near).text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

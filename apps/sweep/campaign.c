@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "program/config.h"
 #include "rws/options.h"
 #include "rws/output.h"
 #include "rws/signals.h"
@@ -94,6 +95,7 @@ static void add(arguments *a, const char *format, ...)
 static void add_training(arguments *a, const rws_sweep_entry *e, const rws_campaign_options *o, bool resume)
 {
     const rws_config *c = &e->run->config;
+    char              text[RWS_CONFIG_VALUE];
     add(a, "train");
     add(a, "%s", c->model);
     add(a, "--out=%s/%s", o->folder, e->run->name);
@@ -101,19 +103,11 @@ static void add_training(arguments *a, const rws_sweep_entry *e, const rws_campa
     if (resume && o->changed) add(a, "--changed");
     add(a, "--json");
     add(a, "--threads=1");
-    add(a, "--method=%s", c->method);
-    add(a, "--particles=%d", c->particles);
     add(a, "--seed=%" PRIu64, c->seed);
-    add(a, "--iterations=%" PRIu64, c->iterations);
-    if (c->eval_every) add(a, "--eval-every=%" PRIu64, c->eval_every);
-    if (c->batch) add(a, "--batch=%d", c->batch);
-    if (c->n_test) add(a, "--eval-data=%d", c->n_test);
-    if (c->eval_particles) add(a, "--eval-particles=%d", c->eval_particles);
-    if (c->shards) add(a, "--shards=%d", c->shards);
-    if (c->particle_shards) add(a, "--particle-shards=%d", c->particle_shards);
-    if (c->optimiser) add(a, "--optimiser=%s", c->optimiser);
-    if (c->lr) add(a, "--lr=%s", c->lr);
-    if (c->l2 != 0) add(a, "--l2=%.17g", c->l2);
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (rws__config_has(m, c) &&
+            (m->of_sweeps || m->offset == offsetof(rws_config, method) || m->offset == offsetof(rws_config, particles)))
+            add(a, "--%s=%s", m->option, rws__config_value(m, c, text));
     for (int i = 0; i < c->n_set; i++) add(a, "--set=%s", c->set[i]);
 }
 

@@ -110,6 +110,19 @@ typedef struct {
     const uint32_t *category; /* per row of the drawn level */
 } draw_record;
 
+/* A hash table of numbers above 0, in the arena: it lasts as long as the pass. */
+typedef struct {
+    uint64_t *slots; /* the upper half of the hash, and the number; 0: free */
+    uint32_t  n, capacity;
+} numbers;
+
+static inline uint64_t hash_word(uint64_t h, uint64_t word)
+{
+    h ^= word;
+    h *= 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+}
+
 #define N_MAPS 4
 
 /* The map to a level; NULL: row i is row i. */
@@ -158,7 +171,6 @@ typedef struct {
     uint32_t            next_image; /* place in images of the next image, modulo N_IMAGES */
     const uint32_t     *place;   /* of a level beside: from a row of the parent to its row here, or NONE; else NULL */
     reader             *readers; /* of a narrowed level: the levels that read it */
-    uint32_t narrowed;   /* the last narrowed level beside this one; of such a level, the one before it; or NONE */
     bool     projected;  /* it is a projection: `place` is never NONE, and `up` leads to the first of the rows */
     uint32_t drawn;      /* the index whose draw made this level; 0: it is another kind of level */
     uint32_t dependence; /* the last dependence whose home this level is; 0: there is none */
@@ -442,7 +454,8 @@ struct rws_engine {
     uint32_t    n_calls, call_capacity;
     dependence *dependences;
     uint32_t    n_dependences, dependence_capacity;
-    uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
+    numbers     known_dependences, narrowed; /* narrowed levels that several levels may read */
+    uint32_t   *order;                       /* nodes in the order of execution; calls are ranges of it */
     uint32_t    n_order, order_capacity;
     uint32_t   *pending; /* scratch of rws__engine_execute and rws__engine_tangent */
     uint32_t    n_pending, pending_capacity;
@@ -483,6 +496,7 @@ struct rws_engine {
     uint64_t   bits_seen[RWS_FIELDS / 64];  /* by field: all its numbers in this pass are known to be 0 to 1 */
     uint32_t  *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
     uint32_t **item_nodes; /* by place in path.field and item: the leaf node of item t of all data, or 0; may be NULL */
+    int32_t  **item_fits;  /* by field and item: what the item of all data is known to be, see series.c; may be NULL */
     uint32_t  *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
 
     struct word_source *words; /* scratch of draws */
@@ -560,6 +574,10 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
 uint32_t rws__node_constant(rws_path *path, float value);
 uint32_t rws__node_new(rws_engine *e, const rws_op *op, uint32_t level, int dim, uint8_t depends); /* not shared */
 uint32_t rws__node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
+
+/* numbers.c: the next number that has this hash, or 0; *place is 0 at first. And adds a number, which it returns. */
+uint32_t rws__numbers_next(const numbers *t, uint64_t hash, uint32_t *place);
+uint32_t rws__numbers_add(rws_engine *e, numbers *t, uint64_t hash, uint32_t number);
 
 /* depend.c */
 void     rws__dependence_begin(rws_engine *e);

@@ -303,12 +303,13 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
 {
     rws_engine    *e = path->e;
     const uint32_t from = path->level, n = e->levels[from].n_rows;
-    uint32_t       self = from, *rows = n_parts > 1 ? RWS_NEW(&e->arena, uint32_t, n) : NULL;
+    uint32_t       self = from, *end = n_parts > 1 ? RWS_NEW0(&e->arena, uint32_t, n_parts + 1) : NULL;
+    uint32_t      *rows = n_parts > 1 ? RWS_NEW(&e->arena, uint32_t, n) : NULL;
+    for (uint32_t i = 0; i < n && end; i++) end[part[i] + 1]++;
+    for (uint32_t p = 1; p < n_parts; p++) end[p] += end[p - 1];
+    for (uint32_t i = 0; i < n && end; i++) rows[end[part[i]]++] = i;
     for (uint32_t p = 0; p < n_parts && n_parts > 1; p++) {
-        uint32_t m = 0;
-        for (uint32_t i = 0; i < n; i++)
-            if (part[i] == p) rows[m++] = i;
-        const uint32_t to = subset(e, from, rows, m);
+        const uint32_t first = p ? end[p - 1] : 0, to = subset(e, from, rows + first, end[p] - first);
         if (p == 0) {
             self = to;
             continue;
@@ -336,6 +337,19 @@ static _Noreturn void no_integer(rws_path *path, double x)
                    "In %s: rws_branch takes an integer between -1e9 and 1e9, not %g.", rws__path_where(path, where), x);
 }
 
+/* How many of n ascending integers are below x. */
+static uint32_t place_of(const uint32_t *ascending, uint32_t n, int x)
+{
+    uint32_t low = 0;
+    while (n) {
+        const uint32_t half = n / 2;
+        const bool     above = (int)ascending[low + half] < x;
+        low += above ? half + 1 : 0;
+        n = above ? n - half - 1 : half;
+    }
+    return low;
+}
+
 int rws_branch(rws_path *path, rws_var v)
 {
     rws_engine *e = path->e;
@@ -352,20 +366,18 @@ int rws_branch(rws_path *path, rws_var v)
     const uint32_t from = path->level, n = e->levels[from].n_rows;
     const reading  value = rws__node_read(e, v.id, from);
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
+    int           *x = (int *)part; /* first the value of each row, then its part */
     for (uint32_t i = 0; i < n; i++) {
-        const float x = value.value[value.row ? value.row[i] : i];
-        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, rws__plain(x));
-        /* parts in ascending order of their value */
-        uint32_t p = 0;
-        while (p < n_parts && (int)answers[p] < (int)x) p++;
-        if (p == n_parts || (int)answers[p] != (int)x) {
-            memmove(answers + p + 1, answers + p, (n_parts - p) * sizeof *answers);
-            answers[p] = (uint32_t)(int)x;
-            for (uint32_t j = 0; j < i; j++) part[j] += part[j] >= p;
-            n_parts++;
-        }
-        part[i] = p;
+        const float y = value.value[value.row ? value.row[i] : i];
+        if (!(y > -1e9f && y < 1e9f && y == (float)(int)y)) no_integer(path, rws__plain(y));
+        x[i] = (int)y;
+        if (i && x[i] == x[i - 1]) continue;
+        const uint32_t p = place_of(answers, n_parts, x[i]); /* parts are in ascending order of their value */
+        if (p < n_parts && (int)answers[p] == x[i]) continue;
+        memmove(answers + p + 1, answers + p, (n_parts++ - p) * sizeof *answers);
+        answers[p] = (uint32_t)x[i];
     }
+    for (uint32_t i = 0; i < n && n_parts > 1; i++) part[i] = place_of(answers, n_parts, x[i]);
     return (int)split(path, part, n_parts, answers, v).id;
 }
 
@@ -578,12 +590,14 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
     e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_segments_kept = e->n_kept = e->n_joins = 0;
+    e->known_dependences = e->narrowed = (numbers){0};
     rws__demand_begin(e);
     rws__dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;
     e->item_nodes = NULL;
+    e->item_fits = NULL;
     e->n_nodes = 0;
     memset(e->bits_seen, 0, sizeof e->bits_seen);
     forget_shared(e);

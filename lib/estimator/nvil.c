@@ -68,6 +68,7 @@ static void remember(rws_method *m, const rws_tally *t)
 const rws_estimator rws_estimator_nvil = {
     .name = "nvil",
     .help = "the bound's gradient with a learned, input-dependent baseline",
+    .when = "For one particle per datum, where vimco and rloo have nothing to compare with.",
     .settings =
         (const rws_setting[]){{"nvil_decay", "0.8", 0, 1, "of the running mean and variance of the signal"},
                               {"nvil_lr", "10", 0, 1000, "learning rate of the baseline, in units of the main one"},

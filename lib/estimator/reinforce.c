@@ -14,6 +14,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 const rws_estimator rws_estimator_reinforce = {
     .name = "reinforce",
     .help = "score-function gradient of the K-particle bound, no baseline",
+    .when = "To see what the others gain: its variance is the largest.",
     .min_particles = 1,
     .n_phases = 1,
     .phases = {{RWS_IWAE_PHASE, .weigh = weigh}},

@@ -1,6 +1,7 @@
 /* trainer.c - from a configuration to a trainer that is ready for its first step. */
 #include "train/trainer.h"
 
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "store/checkpoint.h"
 #include "train/given.h"
@@ -163,11 +164,15 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
 {
     const rws_config *c = &t->program.config;
     rws_name_list     names = {0};
+    rws_nearest       near = rws__nearest_to(c->optimiser);
     t->optimiser = rws__optimiser_find(c->optimiser);
     if (!t->optimiser) {
-        for (int i = 0; rws_optimisers[i]; i++) rws__name_list_add(&names, rws_optimisers[i]->name);
-        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; the optimisers are %s.",
-                        rws__quote_short(c->optimiser).text, names.text);
+        for (int i = 0; rws_optimisers[i]; i++) {
+            rws__name_list_add(&names, rws_optimisers[i]->name);
+            rws__nearest_try(&near, rws_optimisers[i]->name);
+        }
+        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"%s; the optimisers are %s.",
+                        rws__quote_short(c->optimiser).text, rws__nearest_hint(&near).text, names.text);
     }
     t->optim = t->optimiser->defaults;
     t->optim.l2 = c->l2;

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _rws
 from ._data import pack_all, pack_series, read_columns
+from ._helpers import unknown
 from ._life import live
 from ._rws import Error
 
@@ -28,7 +29,7 @@ class Questions:
         known = {f[0] for f in fields}
         for name in given:
             if name not in known:
-                raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in fields)}.")
+                raise Error(unknown("field", name, (f[0] for f in fields)))
         out: list[Optional[np.ndarray]] = []
         for name, dim, label, item, most, is_input in fields:
             x = given.get(name)
@@ -139,7 +140,7 @@ class Asker(Questions):
         declared = self._inner.fields
         for name in data:
             if all(name != f[0] or f[2] for f in declared):
-                raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in declared if not f[2])}.")
+                raise Error(unknown("field", name, (f[0] for f in declared if not f[2])))
         out: list[Optional[np.ndarray]] = []
         for name, dim, label, item, most, _ in declared:
             if name not in data and not label:

@@ -45,7 +45,7 @@ refuses 'delta' train gmm --method ww --set delta=0.1
 refuses 'delta' train gmm --method dww --set delta=7
 refuses 'start' train gmm --set start=there
 refuses 'vimco' train gmm --method vimco --particles 1
-for value in 0 -1 1.5 10x ' 7' '' 1e3 99999999999999999999; do
+for value in 0 -1 1.5 10x ' 7' '' 1e-3 1e99 1.5e0 99999999999999999999; do
     refuses '--particles' train gmm --particles "$value"
 done
 refuses '--batch' train gmm -b 0
@@ -62,7 +62,7 @@ refuses '--resume' train gmm --resume
 refuses '--repeat' bench gmm --repeat 0
 refuses '--out' bench gmm --out here
 refuses 'There is no method "wake"; the methods are ws, ww,' train gmm --method wake
-refuses 'There is no optimiser "sdg"; the optimisers are sgd,' train gmm --optimiser sdg
+refuses 'There is no optimiser "sdg" (did you mean "sgd"?); the optimisers are sgd,' train gmm --optimiser sdg
 refuses 'A shared object is given by its path, with a slash: ./mine.so' train mine
 refuses 'Which run' eval
 refuses 'missing' eval missing
