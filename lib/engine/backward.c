@@ -291,7 +291,7 @@ static double *coefs_of(rws_engine *e, level *to, int k)
  * in each of the rows of a summed site. */
 static void hand_up(rws_engine *e, const level *l, int k)
 {
-    const double share = k == SCORE && l->summed ? 1.0 / l->summed : 1;
+    const double share = k == SCORE && l->values ? 1.0 / l->values : 1;
     double      *to = coefs_of(e, &e->levels[l->parent], k);
     for (uint32_t i = 0; i < l->n_rows && to; i++) to[l->up[i]] += share * l->coef[k][i];
 }

@@ -263,7 +263,7 @@ static void categories_of(comparison *m, const word_source *s, const half16 *hal
 /* Whether a level is a subset of its parent's rows whose particles are not listed yet. */
 static bool is_unlisted_subset(const level *l)
 {
-    return !l->particles && !l->stride && !l->draw && !l->merge && !l->summed;
+    return !l->particles && !l->stride && !l->draw && !l->merge && !l->values;
 }
 
 /* Lists the particles of a level that is a subset of its parent's rows: they are those of the rows that it has at the
@@ -322,7 +322,7 @@ static const uint32_t *list_summed(rws_engine *e, uint32_t to)
     uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < l->n_rows; i++) {
         start[i] = at;
-        for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = particle_at(p, l->up[i], k) * l->summed + i % l->summed;
+        for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = particle_at(p, l->up[i], k) * l->values + i % l->values;
     }
     l->particles_start = start;
     return l->particles = ids;
@@ -334,7 +334,7 @@ const uint32_t *rws__level_particles(rws_engine *e, uint32_t to)
     if (e->levels[to].particles || e->levels[to].stride) return e->levels[to].particles;
     if (is_unlisted_subset(&e->levels[to])) return list_subset(e, to);
     if (e->levels[to].merge) return list_merged(e, to);
-    if (e->levels[to].summed) return list_summed(e, to);
+    if (e->levels[to].values) return list_summed(e, to);
     const draw_record *d = e->levels[to].draw;
     word_source       *source = rws__words_new(e, d->parent, d->at_draw);
     level             *l = &e->levels[to];
@@ -632,6 +632,6 @@ rws_var rws__draw_every(rws_path *path, int n)
     level         *l = &e->levels[to];
     l->up = up;
     l->count = count;
-    if (!shares) l->summed = each, l->width *= each, l->single = e->levels[from].single;
+    if (!shares) l->values = each, l->width *= each, l->single = e->levels[from].single;
     return drawn_at(path, to, value, n);
 }

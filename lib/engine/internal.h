@@ -155,8 +155,10 @@ typedef struct {
     const draw_record *draw;   /* not NULL: how to list the particles */
     bool               single; /* every row is one particle */
     uint32_t        width; /* numbers that a particle takes: 1, or the product of the values of summed sites (sums.c) */
-    uint32_t        summed; /* of a level that a summed site has made: the number of its values; else 0 */
+    uint32_t        values; /* of a level that a summed site has made: how many the site has; else 0 */
     uint32_t        terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
+    uint32_t        summed; /* the first of those that are in `total`; NONE: none */
+    bool            sums;   /* `total` has the terms of the levels above */
     uint32_t        outputs[RWS_OUTPUTS];
     double         *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
     double         *coef[N_COEF + 1]; /* the last, SCORE: of log q, by rws_scores.coef_score */
@@ -351,6 +353,22 @@ typedef struct {
     const uint32_t *which, *row;
 } join;
 
+/* What guide and model hand on in the loop that they share: see shared.c. */
+typedef struct {
+    rws_step   *step;
+    const void *env;
+    void       *carry; /* the program's own */
+    uint32_t    n_values, n_words;
+    bool        acts; /* these and `frozen` as they are in rws_path */
+    unsigned    frozen;
+} half_loop;
+
+typedef struct {
+    const char *name;
+    half_loop   guide, model;
+    bool        met; /* the model has come to its loop */
+} shared_loop;
+
 /* The loop that a step belongs to. */
 typedef struct loop {
     rws_step          *step;
@@ -365,6 +383,9 @@ typedef struct loop {
     const struct loop *outer;             /* the loop that the owner is a step of; NULL: none */
     uint32_t           n_going;           /* paths that have arrived and continue with a step */
     int32_t            clock;             /* the lowest of these */
+    rws_path          *ended;             /* its impossible particles; NULL: none, or they are in several paths */
+    bool               shared;            /* guide and model make its steps in turn */
+    bool               apart;             /* its paths do not come together */
 } loop;
 
 /* A path that has ended, by its number, and its level then. */
@@ -402,6 +423,10 @@ struct rws_path {
     bool            stands;  /* it waits for the end of a loop */
     uint64_t        steps;   /* of loops so far */
     bool            goes_on; /* of a path that has arrived: with a further step */
+    bool            ended;   /* of a path that has arrived: its particles are impossible */
+    shared_loop    *shares;  /* of a guide that stands in such a loop, while the model runs; else NULL */
+    bool            met;     /* the guide has come to such a loop, and the model has run in it */
+    bool            scored;  /* it is in or behind such a loop: every choice before the present step is scored */
     const merge    *before;  /* where its trace begins; NULL: with the program */
     const history  *history; /* what the drawing side has chosen, if that is in several traces; else NULL */
     const rws_var  *wants;   /* the nodes it waits for */
@@ -477,6 +502,8 @@ struct rws_engine {
     uint32_t    n_started;                                     /* paths that were run */
     uint32_t   *spare, n_spare, spare_capacity;                /* paths of this pass that can be used again */
     uint32_t   *arrived, n_arrived, arrived_capacity;          /* paths that have executed a step */
+    uint32_t    n_summed;                                      /* levels whose `total` was begun */
+    bool        shares;                                        /* guide and model share a loop */
     segment   **segments;                                      /* all that have ended before their paths did */
     uint32_t    n_segments, segment_capacity, n_segments_kept; /* the choices of the first ones are in `kept` */
     kept_entry *kept;
@@ -539,6 +566,15 @@ uint32_t  rws__stamp_new(rws_engine *e);
 /* loop.c */
 void rws__loop_step(rws_path *path);     /* on the path: executes a step */
 bool rws__loops_continue(rws_engine *e); /* when every path waits: lets some go on. False: none has arrived */
+/* What a loop hands on; stops with a message if that has not the right shape. */
+loop rws__loop_measure(rws_path *path, const loop *what, const void *carry, size_t size, size_t first_int);
+void rws__loop_run(rws_path *path, const loop *l, void *carry); /* returns when it has ended */
+
+/* shared.c */
+void rws__shared_begins(rws_path *path); /* stops with a message if a choice before a shared loop is not scored */
+/* Ends the impossible particles of paths that have arrived in a shared loop, and resamples. Returns how many of the n paths
+ * are left. */
+uint32_t rws__shared_weigh(rws_engine *e, rws_path **turn, uint32_t n);
 
 /* merge.c */
 extern const rws_op rws__op_join;
@@ -695,6 +731,9 @@ void           rws__path_need(rws_path *path, const rws_var *v, int n); /* retur
 
 /* scores.c */
 void     rws__scores_make(rws_engine *e);
+void     rws__level_request(rws_engine *e, uint32_t at); /* asks for its terms that are not in its totals */
+void     rws__level_sum(rws_engine *e, uint32_t at);     /* adds them, and at first those of the levels above */
+double   rws__row_weight(const rws_engine *e, uint32_t at, uint32_t row); /* the log-weight by its totals */
 uint32_t rws__scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
 void     rws__scores_output(rws_engine *e, int slot);
 
@@ -732,6 +771,11 @@ void rws__jumps_end(rws_engine *e); /* all programs have ended */
 /* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
  * no part is empty. This path continues as part 0; the others execute the call themselves. */
 void rws__path_split(rws_path *path, const uint32_t *part, uint32_t n_parts);
+
+/* schedule.c: whether the scoring side has not visited a site, or not as often as the other side; sets which. And rows of a
+ * level as a level below it. */
+bool     rws__path_missing(rws_path *path, uint32_t *site, uint32_t *visit);
+uint32_t rws__level_subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n);
 
 /* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws__level_map. */
 uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);

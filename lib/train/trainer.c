@@ -315,6 +315,9 @@ rws_engine_stats rws__trainer_take_stats(rws_trainer *t)
         total.nodes += s.nodes;
         total.paths += s.paths;
         total.operations += s.operations;
+        total.ended += s.ended;
+        total.ended_clock += s.ended_clock;
+        total.resampled += s.resampled;
         total.particles += s.particles;
         total.calls += s.calls;
         total.flops += s.flops;
