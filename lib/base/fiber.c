@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -401,9 +402,9 @@ static void thread_ends(void *arg)
 
 static void prepare(void)
 {
-    const long least = sysconf(_SC_SIGSTKSZ);
+    const size_t frame = getauxval(AT_MINSIGSTKSZ); /* of a signal, with all registers; 0: an older kernel */
     alternate_bytes = (size_t)64 << 10;
-    while (least > 0 && alternate_bytes < 2 * (size_t)least) alternate_bytes *= 2;
+    while (alternate_bytes < 8 * frame) alternate_bytes *= 2;
     has_key = pthread_key_create(&state_key, thread_ends) == 0;
 }
 
@@ -443,8 +444,9 @@ void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
     f->overflow = overflow;
 }
 
-const char *rws__fiber_end(const rws_fiber *f)
+char *rws__fiber_stack(const rws_fiber *f, size_t *bytes)
 {
+    if (bytes) *bytes = f->stack_bytes;
     return f->stack;
 }
 
