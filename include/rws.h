@@ -583,6 +583,23 @@ void rws_call_once(rws_path *path, rws_once *body, const void *env, void *result
         rws_call_once(path, body, env, &(result), sizeof(result), offsetof(__typeof__(result), first_int)); \
     } while (0)
 
+/* The same loop, under a name, for guide and model together: a step of the guide's loop, then a step of the model's loop of
+ * the same name, and so on. After each step the weights of particles are known. Impossible particles end there, and cost
+ * nothing more; and particles can be resampled (rws_config.resample), which makes a particle filter of the two programs. The
+ * carries are the programs' own, and clocks are the guide's. When one of the two loops has ended, the other one goes on alone.
+ *
+ * The guide runs until its loop, then the model until its own. The model must visit what the guide has drawn before the
+ * loop, or in a step, in the same step at the latest, and the guide draws nothing behind the loop. In a sleep pass, and
+ * within a step of another loop, it is a loop like any other. */
+void rws_shared_loop(rws_path *path, const char *name, rws_step *step, const void *env, void *carry, size_t size,
+                     size_t clock);
+
+#define RWS_SHARED_LOOP(path, name, step, env, carry, clock)                                                 \
+    do {                                                                                                     \
+        RWS_CARRY_CHECK(path, carry);                                                                        \
+        rws_shared_loop(path, name, step, env, &(carry), sizeof(carry), offsetof(__typeof__(carry), clock)); \
+    } while (0)
+
 /* Stops with a message if a byte of `solid` is zero: the bytes of a struct that are not padding, set to ones. */
 void rws_carry_check(rws_path *path, const void *solid, size_t size);
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11

@@ -312,6 +312,9 @@ uint64_t          rws_posterior_iteration(const rws_posterior *p);
 /* Field i of a datum, in the order of declaration; false if there is none. */
 bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out);
 
+/* Parameter i in the order of declaration; false if there is none. Its values must not be written. */
+bool rws_posterior_param(const rws_posterior *p, int i, rws_param_view *out);
+
 /* A report of a program about its particle (rws_report, rws_report_text): a text, or a value of dim numbers. */
 typedef struct {
     const char  *name, *text; /* text: NULL for a value */
@@ -471,7 +474,31 @@ void       rws_samples_free(rws_samples *s);
 rws_status rws_posterior_predict(rws_posterior *p, const rws_answers *a, int n, uint64_t seed, rws_samples **out,
                                  rws_error *err) RWS_MUST_CHECK;
 
-/* ---- answers as JSON and marginals */
+/* ---- members of answers, JSON and marginals */
+
+typedef enum { RWS_MEMBER_NUMBER, RWS_MEMBER_COUNT, RWS_MEMBER_TEXT, RWS_MEMBER_TRUST } rws_member_type;
+
+/* When JSON has a member: always, if it is not NaN, or if choices were given. */
+typedef enum { RWS_MEMBER_ALWAYS, RWS_MEMBER_KNOWN, RWS_MEMBER_GIVEN } rws_member_when;
+
+/* A number or a text of answers, of one of them or of particles. JSON, the HTTP API, tables of answers and Python have it under
+ * this name. */
+typedef struct {
+    const char     *name, *help;
+    rws_member_type type; /* double, int, const char *, rws_trust */
+    rws_member_when when;
+    bool            column; /* tables of many answers have it (rws_frame) */
+    size_t          offset; /* in the structure */
+} rws_answer_member;
+
+typedef enum { RWS_OF_ANSWERS, RWS_OF_ANSWER, RWS_OF_PARTICLE } rws_member_of;
+
+/* Member i of rws_answers, rws_answer or rws_weighted, apart from their lists; NULL beyond the last. */
+const rws_answer_member *rws_answer_member_at(rws_member_of of, int i);
+
+/* The member in a structure of its kind. A text, as which a verdict counts too; NULL if the member is a number. */
+const char *rws_answer_member_text(const rws_answer_member *m, const void *structure);
+double      rws_answer_member_number(const rws_answer_member *m, const void *structure);
 
 /* The parts of answers that are written beside the evidence. A number that is larger than their number means all of them. */
 typedef struct {
@@ -668,6 +695,7 @@ typedef struct {
     const char        *name, *help;
     const rws_setting *settings; /* or NULL; ends with a NULL name */
     int                min_particles;
+    const char        *when; /* to take it: a sentence */
 } rws_method_info;
 
 typedef struct {

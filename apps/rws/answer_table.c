@@ -141,7 +141,7 @@ rws_status rws__answer_table_open(rws_answer_table *t, const char *path, const c
     return open_partial(t, about, block, err);
 }
 
-rws_status rws__answer_table_keep(rws_answer_table *t, rws_error *err)
+rws_status rws__answer_table_commit(rws_answer_table *t, rws_error *err)
 {
     rws_buffer b = {0};
     write_row(t->frame, rws_frame_rows(t->frame) - 1, &b);
@@ -155,7 +155,7 @@ rws_status rws__answer_table_add(rws_answer_table *t, const char *name, const rw
 {
     RWS_TRY(rws_frame_add(t->frame, a, message, MOST_DIM, err));
     if (!rws__frame_text(t->frame, "datum", name)) return rws_no_memory(err, "a table of answers");
-    return rws__answer_table_keep(t, err);
+    return rws__answer_table_commit(t, err);
 }
 
 /* ---- the file */

@@ -1,6 +1,8 @@
 #include "rws/arguments.h"
 
+#include "base/count.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "rws/output.h"
@@ -51,12 +53,14 @@ typedef struct {
     size_t                    n;       /* its length */
     int                       n_alike; /* options whose long names begin with it; 1 if one of them is it */
     const struct argp_option *found;
+    rws_nearest               near;
 } search;
 
 static bool match_long(const struct argp *owner, const struct argp_option *o, void *context)
 {
     (void)owner;
     search *s = context;
+    if (o->name) rws__nearest_try(&s->near, o->name);
     if (!o->name || strncmp(o->name, s->text, s->n) != 0) return false;
     s->found = o;
     s->n_alike++;
@@ -115,15 +119,16 @@ static void refused(const struct argp_state *state)
     const parse *p = parse_of(state);
     const char  *text = state->next > 0 ? state->argv[state->next - 1] : "";
     if (strncmp(text, "--", 2) == 0 && text[2]) {
-        search s = {.text = text + 2, .n = strcspn(text + 2, "=")};
+        search           s = {.text = text + 2, .n = strcspn(text + 2, "=")};
+        const rws_quoted name = rws__quote_prefix(text, s.n + 2, RWS_QUOTED_SHORT);
+        s.near = rws__nearest_to(name.text + 2);
         rws__arguments_each(state->root_argp, match_long, &s);
-        const int length = (int)s.n + 2;
         if (s.n_alike == 0)
-            rws_fail(p->err, RWS_BAD_INPUT, "There is no option %s; see %s --help.",
-                     rws__quote_prefix(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
+            rws_fail(p->err, RWS_BAD_INPUT, "There is no option %s%s%s%s; see %s --help.", name.text,
+                     s.near.best ? " (did you mean --" : "", s.near.best ? s.near.best : "", s.near.best ? "?)" : "",
+                     p->name);
         else if (s.n_alike > 1)
-            rws_fail(p->err, RWS_BAD_INPUT, "Option %s is ambiguous; see %s --help.",
-                     rws__quote_prefix(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
+            rws_fail(p->err, RWS_BAD_INPUT, "Option %s is ambiguous; see %s --help.", name.text, p->name);
         else if (s.found->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", s.found->name);
         else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", s.found->name);
         return;
@@ -200,11 +205,9 @@ error_t rws__arguments_extra(const struct argp_state *state, const char *argumen
 error_t rws__arguments_count(const struct argp_state *state, const char *option, const char *text, uint64_t min,
                              uint64_t max, uint64_t *out)
 {
-    errno = 0;
-    char    *end = NULL;
-    uint64_t value = strtoull(text, &end, 10);
-    /* strtoull takes "-1" and " 1" for numbers. */
-    if (!isdigit((unsigned char)text[0]) || *end || errno || value < min || value > max)
+    const char *end = text;
+    uint64_t    value;
+    if (!rws__count_read(&end, &value) || *end || value < min || value > max)
         return rws__arguments_fail(state, "%s is a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\".", option,
                                    min, max, rws__quote_short(text).text);
     *out = value;
@@ -225,7 +228,8 @@ error_t rws__arguments_real(const struct argp_state *state, const char *option, 
 
 error_t rws__arguments_limit(const struct argp_state *state, const char *text, rws_limits *out)
 {
-    uint64_t stack_kb = 0;
+    uint64_t    stack_kb = 0;
+    rws_nearest near = rws__nearest_to(rws__quote_prefix(text, strcspn(text, "="), RWS_QUOTED_SHORT).text);
     const struct {
         const char *name;
         uint64_t   *value;
@@ -235,6 +239,7 @@ error_t rws__arguments_limit(const struct argp_state *state, const char *text, r
                   {"nodes", &out->max_nodes}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         const size_t n = strlen(limits[i].name);
+        rws__nearest_try(&near, limits[i].name);
         if (strncmp(text, limits[i].name, n) != 0 || text[n] != '=') continue;
         char option[32];
         snprintf(option, sizeof option, "--limit %s", limits[i].name);
@@ -242,7 +247,8 @@ error_t rws__arguments_limit(const struct argp_state *state, const char *text, r
         if (stack_kb) out->stack_bytes = (size_t)stack_kb << 10;
         return error;
     }
-    return rws__arguments_fail(state, "--limit takes stack=KB, operations=N, paths=N or nodes=N, not \"%s\".", text);
+    return rws__arguments_fail(state, "--limit takes stack=KB, operations=N, paths=N or nodes=N, not \"%s\"%s.", text,
+                               rws__nearest_hint(&near).text);
 }
 
 error_t rws__arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out)

@@ -225,6 +225,9 @@ static rws_status add_ranks(result *r, rws_error *err)
             sum.best.stats.nodes += all[i].best.stats.nodes;
             sum.best.stats.paths += all[i].best.stats.paths;
             sum.best.stats.operations += all[i].best.stats.operations;
+            sum.best.stats.ended += all[i].best.stats.ended;
+            sum.best.stats.ended_clock += all[i].best.stats.ended_clock;
+            sum.best.stats.resampled += all[i].best.stats.resampled;
             sum.needed += all[i].needed;
             sum.history += all[i].history;
             sum.allocations += all[i].allocations;
@@ -258,12 +261,12 @@ static int lines_of_ranks(const rws_trainer *t, const chunk *best, line *out)
     return 4;
 }
 
-static void report(const rws_trainer *t, const result *r, bool json)
+static void print_result(const rws_trainer *t, const result *r, bool json)
 {
     const rws_config *c = rws_trainer_config(t);
     const chunk      *best = &r->best;
     const double      n = (double)best->iterations;
-    line              lines[23] = {
+    line              lines[26] = {
                      {"us_per_iteration", 1e6 * seconds_each(best), false},
                      {"us_per_iteration_median", 1e6 * r->median, false},
                      {"iterations", n, true},
@@ -279,12 +282,15 @@ static void report(const rws_trainer *t, const result *r, bool json)
                      {"library_calls_per_iteration", (double)best->stats.operations / n, false},
                      {"nodes_per_iteration", (double)best->stats.nodes / n, false},
                      {"particles_per_iteration", (double)best->stats.particles / n, false},
+                     {"ended_per_iteration", (double)best->stats.ended / n, false},
+                     {"ended_at_clock", (double)best->stats.ended_clock / fmax(1, (double)best->stats.ended), false},
+                     {"resampled_per_iteration", (double)best->stats.resampled / n, false},
                      {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
                      {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
                      {"machine_gflops", r->machine_gflops, false},
                      {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
     };
-    const int n_lines = 19 + lines_of_ranks(t, best, lines + 19);
+    const int n_lines = 22 + lines_of_ranks(t, best, lines + 22);
     if (!json) {
         printf("%-29s %s\n%-29s %s\n", "model", rws_trainer_model(t)->name, "method", c->method);
         for (int i = 0; i < n_lines; i++)
@@ -394,7 +400,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         status = add_ranks(&r, err);
     }
     if (status == RWS_OK) {
-        report(trainer, &r, b.options.json);
+        print_result(trainer, &r, b.options.json);
     }
     forget(&start);
     rws_trainer_free(trainer);

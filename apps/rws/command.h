@@ -32,8 +32,8 @@ rws_status rws__command_join(const char *hint, rws_error *err);
 /* Every command, NULL-terminated. */
 extern const rws_command *const rws_commands[];
 
-/* The command or, among the parts of `of`, the part with this name; NULL: there is none. */
-const rws_command *rws__command_find(const rws_command *of, const char *name);
+/* The command or, among the parts of `of`, the part with this name; NULL, with a message: there is none. */
+const rws_command *rws__command_find(const rws_command *of, const char *name, rws_error *err);
 
 /* Does what `rws ARGUMENT…` does; argv[0] is not read. */
 rws_status rws__command_dispatch(int argc, char **argv, rws_error *err);

@@ -188,7 +188,7 @@ static const char *kinds_after(const struct argp *argp, const char *argument)
 /* `words` are the n arguments of the command up to the one that is completed. */
 static void complete_command(const rws_command *c, char **words, int n)
 {
-    const rws_command *part = n > 1 ? rws__command_find(c, words[0]) : NULL;
+    const rws_command *part = n > 1 ? rws__command_find(c, words[0], NULL) : NULL;
     if (part) return complete_command(part, words + 1, n - 1);
     const char *last = words[n - 1], *equals = last[0] == '-' ? strchr(last, '=') : NULL;
     char       *prefix = g_strndup(last, equals ? (size_t)(equals + 1 - last) : 0);
@@ -210,7 +210,7 @@ static void complete_command(const rws_command *c, char **words, int n)
 
 static void complete(char **words, int n)
 {
-    const rws_command *c = n > 1 ? rws__command_find(NULL, words[0]) : NULL;
+    const rws_command *c = n > 1 ? rws__command_find(NULL, words[0], NULL) : NULL;
     if (c) complete_command(c, words + 1, n - 1);
     else if (n == 1) offer_names(&(typed){.prefix = "", .start = words[0]}, "COMMAND");
 }

@@ -1,5 +1,6 @@
 /* main.c - rws COMMAND: finds the command, prints the message of its error, and returns the exit status. */
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "rws/arguments.h"
 #include "rws/command.h"
@@ -61,12 +62,23 @@ static char *help_filter(int key, const char *text, void *input)
     return rws__arguments_below(key, text, list_commands);
 }
 
-const rws_command *rws__command_find(const rws_command *of, const char *name)
+/* The i-th command, or part of `of`; NULL after the last. */
+static const rws_command *command_at(const rws_command *of, int i)
 {
-    for (const rws_command *c = of ? of->parts : NULL; c && c->name; c++)
+    if (!of) return rws_commands[i];
+    return of->parts && of->parts[i].name ? &of->parts[i] : NULL;
+}
+
+const rws_command *rws__command_find(const rws_command *of, const char *name, rws_error *err)
+{
+    const rws_command *c;
+    rws_nearest        near = rws__nearest_to(name);
+    for (int i = 0; (c = command_at(of, i)); i++) {
         if (strcmp(c->name, name) == 0) return c;
-    for (int i = 0; !of && rws_commands[i]; i++)
-        if (strcmp(rws_commands[i]->name, name) == 0) return rws_commands[i];
+        rws__nearest_try(&near, c->name);
+    }
+    rws_fail(err, RWS_BAD_INPUT, "There is no %s \"%s\"%s; see rws%s%s --help.", of ? of->name : "command",
+             rws__quote_short(name).text, rws__nearest_hint(&near).text, of ? " " : "", of ? of->name : "");
     return NULL;
 }
 
@@ -83,10 +95,8 @@ rws_status rws__command_dispatch(int argc, char **argv, rws_error *err)
     top_options      o = {0};
     const rws_status status = rws__arguments_parse(&argp, "rws", argc, argv, ARGP_IN_ORDER, &o, err);
     if (status != RWS_OK) return status;
-    const rws_command *command = rws__command_find(NULL, argv[o.at]);
-    if (!command)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.",
-                        rws__quote_short(argv[o.at]).text);
+    const rws_command *command = rws__command_find(NULL, argv[o.at], err);
+    if (!command) return RWS_BAD_INPUT;
     if (!command->ranks && rws__comm_started() > 1)
         return rws_fail(err, RWS_BAD_INPUT, "rws %s works alone, not as %d ranks: start it without mpirun or srun.",
                         command->name, rws__comm_started());

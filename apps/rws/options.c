@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "program/config.h"
 #include "program/plugin.h"
 #include "program/program.h"
 
-#include <inttypes.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -35,47 +35,10 @@ enum {
     KEY_JSON,
 };
 
-/* ---- the table: the options whose value is a member of rws_config */
-
-typedef enum { INT, COUNT, REAL, TEXT, FLAG } kind;
-
-typedef struct {
-    const char *name;
-    int         key;
-    kind        kind;
-    const char *member; /* of rws_config */
-    size_t      place;
-    uint64_t    min, max;
-    bool        free; /* a resumed run may be given another value */
-} field;
-
-#define AT(member) #member, offsetof(rws_config, member)
-
-static const field fields[] = {
-    {"method", KEY_METHOD, TEXT, AT(method), 0, 0, false},
-    {"particles", 'k', INT, AT(particles), 1, RWS_MAX_PARTICLES, false},
-    {"batch", 'b', INT, AT(batch), 1, 1000000, false},
-    {"iterations", 'n', COUNT, AT(iterations), 1, RWS_MAX_ITERATIONS, true},
-    {"seed", 's', COUNT, AT(seed), 0, UINT64_MAX, false},
-    {"threads", 't', INT, AT(threads), 0, 1024, true},
-    {"shards", KEY_SHARDS, INT, AT(shards), 1, 1024, false},
-    {"particle-shards", KEY_PARTICLE_SHARDS, INT, AT(particle_shards), 1, 1024, false},
-    {"eval-every", KEY_EVAL_EVERY, COUNT, AT(eval_every), 1, RWS_MAX_ITERATIONS, false},
-    {"eval-data", KEY_EVAL_DATA, INT, AT(n_test), 1, 1000000, false},
-    {"eval-particles", KEY_EVAL_PARTICLES, INT, AT(eval_particles), 1, RWS_MAX_PARTICLES, false},
-    {"optimiser", KEY_OPTIMISER, TEXT, AT(optimiser), 0, 0, false},
-    {"lr", KEY_LR, TEXT, AT(lr), 0, 0, true},
-    {"l2", KEY_L2, REAL, AT(l2), 0, 0, false},
-    {"scalar", KEY_SCALAR, FLAG, AT(scalar), 0, 0, false},
-};
-
-enum { N_FIELDS = sizeof fields / sizeof *fields };
-
 /* Names that messages of the library use, and the options that stand for them, beside those of the table above. */
 static const struct {
     const char *member, *option;
 } others[] = {
-    {"model", "model"},
     {"set", "set"},
     {"data=FILE", "data FILE"},
     {"given=FILE", "given FILE"},
@@ -86,8 +49,6 @@ static const struct {
     {"max_paths", "limit paths"},
     {"max_nodes", "limit nodes"},
 };
-
-enum { N_OTHERS = sizeof others / sizeof *others };
 
 static const struct argp_option options[] = {
     {"method", KEY_METHOD, "METHOD", 0, "The method by which phi learns (default ww); one of ", 1},
@@ -133,23 +94,12 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const field *find_field(int key)
+/* The member of rws_config that the option with this key gives; NULL: none. --model is that of a run that is resumed. */
+static const rws_config_member *member_of(int key)
 {
-    for (int i = 0; i < N_FIELDS; i++)
-        if (fields[i].key == key) return &fields[i];
-    return NULL;
-}
-
-static uint64_t read_count(const field *f, const rws_config *c)
-{
-    const char *at = (const char *)c + f->place;
-    return f->kind == INT ? (uint64_t) * (const int *)at : f->kind == COUNT ? *(const uint64_t *)at : *(const bool *)at;
-}
-
-static const char *read_text(const field *f, const rws_config *c)
-{
-    const char *text = *(const char *const *)((const char *)c + f->place);
-    return text ? text : "";
+    const struct argp_option *option = options;
+    while (option->name && option->key != key) option++;
+    return option->name && key != KEY_MODEL ? rws__config_member(option->name) : NULL;
 }
 
 /* ---- parsing */
@@ -160,25 +110,27 @@ int rws__options_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-static error_t parse_field(const field *f, char *text, rws_options *o, struct argp_state *state)
+static error_t parse_member(const rws_config_member *m, char *text, rws_options *o, struct argp_state *state)
 {
-    char *at = (char *)&o->config + f->place, name[32];
-    snprintf(name, sizeof name, "--%s", f->name);
-    o->given |= UINT64_C(1) << (f - fields);
+    char          *at = (char *)&o->config + m->offset, name[32];
+    const uint64_t least = m->offset == offsetof(rws_config, threads) ? 0 : m->least; /* 0: all cores */
+    snprintf(name, sizeof name, "--%s", m->option);
+    o->given |= UINT64_C(1) << (m - rws_config_members);
     uint64_t count = 0;
     error_t  error = 0;
-    switch (f->kind) {
-    case INT:
-        error = rws__arguments_count(state, name, text, f->min, f->max, &count);
+    switch (m->kind) {
+    case RWS_CONFIG_INT:
+        error = rws__arguments_count(state, name, text, least, m->most, &count);
         *(int *)at = (int)count;
         return error;
-    case COUNT: return rws__arguments_count(state, name, text, f->min, f->max, (uint64_t *)at);
-    case REAL: return rws__arguments_real(state, name, text, 0, 1e6, (double *)at);
-    case TEXT:
+    case RWS_CONFIG_COUNT:
+        return rws__arguments_count(state, name, text, least, m->most ? m->most : UINT64_MAX, (uint64_t *)at);
+    case RWS_CONFIG_NUMBER: return rws__arguments_real(state, name, text, 0, (double)m->most, (double *)at);
+    case RWS_CONFIG_TEXT:
         if (!text[0]) return rws__arguments_fail(state, "%s needs a value.", name);
         *(const char **)at = text;
         return 0;
-    case FLAG: *(bool *)at = true; return 0;
+    case RWS_CONFIG_FLAG: *(bool *)at = true; return 0;
     }
     return ARGP_ERR_UNKNOWN;
 }
@@ -236,8 +188,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!o->config.model && !o->resume) return rws__arguments_fail(state, "Which model? `rws list` shows them.");
         return 0;
     default: {
-        const field *f = find_field(key);
-        return f ? parse_field(f, arg, o, state) : ARGP_ERR_UNKNOWN;
+        const rws_config_member *m = member_of(key);
+        return m ? parse_member(m, arg, o, state) : ARGP_ERR_UNKNOWN;
     }
     }
 }
@@ -246,9 +198,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static char *help_filter(int key, const char *text, void *input)
 {
     (void)input;
-    const field *f = find_field(key);
-    if (!f || (strcmp(f->name, "method") != 0 && strcmp(f->name, "optimiser") != 0)) return (char *)text;
-    const bool         of_methods = strcmp(f->name, "method") == 0;
+    if (key != KEY_METHOD && key != KEY_OPTIMISER) return (char *)text;
+    const bool         of_methods = key == KEY_METHOD;
     rws_method_info    method;
     rws_optimiser_info optimiser;
     rws_text           names;
@@ -266,6 +217,11 @@ const struct argp rws_options_argp = {
 
 /* ---- messages of the library, in the words of the command line */
 
+static bool is_name(const char *name, const char *text, size_t length)
+{
+    return strlen(name) == length && strncmp(text, name, length) == 0;
+}
+
 /* The option that stands for the member whose name in backquotes begins at `text`, and the length of that name with its
  * backquotes; NULL: no such name begins there. */
 static const char *option_at(const char *text, size_t *length)
@@ -273,11 +229,11 @@ static const char *option_at(const char *text, size_t *length)
     const char *end = *text == '`' ? strchr(text + 1, '`') : NULL;
     if (!end) return NULL;
     *length = (size_t)(end - text) + 1;
-    for (int i = 0; i < N_FIELDS + N_OTHERS; i++) {
-        const char *member = i < N_FIELDS ? fields[i].member : others[i - N_FIELDS].member;
-        if (strlen(member) == *length - 2 && strncmp(text + 1, member, *length - 2) == 0)
-            return i < N_FIELDS ? fields[i].name : others[i - N_FIELDS].option;
-    }
+    const rws_config_member *m = rws_config_members;
+    while (m->name && !is_name(m->name, text + 1, *length - 2)) m++;
+    if (m->name) return m->option;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (is_name(others[i].member, text + 1, *length - 2)) return others[i].option;
     return NULL;
 }
 
@@ -295,23 +251,22 @@ void rws__options_spell(const char *text, char *out, size_t size)
 
 /* ---- the options that were given, and the configuration of a run */
 
-static int place_of(const char *name)
+static uint64_t bit_of(const char *name)
 {
-    for (int i = 0; i < N_FIELDS; i++)
-        if (strcmp(fields[i].name, name) == 0) return i;
-    RWS_CHECK(!"an option of the table");
-    return -1;
+    const rws_config_member *m = rws__config_member(name);
+    RWS_CHECK(m && "an option of the table");
+    return UINT64_C(1) << (m - rws_config_members);
 }
 
 bool rws__options_given(const rws_options *o, const char *name)
 {
-    return o->given >> place_of(name) & 1;
+    return o->given & bit_of(name);
 }
 
 bool rws__options_take(rws_options *o, const char *name)
 {
     const bool given = rws__options_given(o, name);
-    if (given) o->given ^= UINT64_C(1) << place_of(name);
+    if (given) o->given ^= bit_of(name);
     return given;
 }
 
@@ -330,39 +285,22 @@ void rws__options_fill(rws_options *o)
 rws_options rws__options_of(const rws_config *config)
 {
     rws_options o = {.config = *config};
-    for (int i = 0; i < N_FIELDS; i++) {
-        const field *f = &fields[i];
-        const bool   given = f->kind == TEXT   ? read_text(f, config)[0] != 0
-                             : f->kind == REAL ? *(const double *)((const char *)config + f->place) != 0
-                                               : read_count(f, config) != 0;
-        o.given |= (uint64_t)given << i;
-    }
+    for (const rws_config_member *m = rws_config_members + 1; m->name; m++) /* the first is the model */
+        if (rws__config_has(m, config)) o.given |= bit_of(m->option);
     return o;
 }
 
-static rws_status compare(const field *f, const rws_config *given, const rws_config *run, const char *folder,
-                          rws_error *err)
+static rws_status compare(const rws_config_member *m, const rws_config *given, const rws_config *run,
+                          const char *folder, rws_error *err)
 {
-    if (f->kind == TEXT) {
-        const char *a = read_text(f, given), *b = read_text(f, run);
-        if (strcmp(a, b) == 0) return RWS_OK;
-        return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", f->name,
-                        rws__quote_short(a).text, rws__quote_short(folder).text, rws__quote_short(b).text);
-    }
-    if (f->kind == REAL) {
-        const double a = *(const double *)((const char *)given + f->place);
-        const double b = *(const double *)((const char *)run + f->place);
-        if (a == b) return RWS_OK;
-        return rws_fail(err, RWS_BAD_INPUT, "--%s %g contradicts the run in %s, which has %g.", f->name, a,
-                        rws__quote_short(folder).text, b);
-    }
-    const uint64_t a = read_count(f, given), b = read_count(f, run);
-    if (a == b) return RWS_OK;
-    if (f->kind == FLAG)
-        return rws_fail(err, RWS_BAD_INPUT, "--%s contradicts the run in %s, which is without.", f->name,
+    char *const texts[] = {(char[RWS_CONFIG_VALUE]){0}, (char[RWS_CONFIG_VALUE]){0}};
+    const char *a = rws__config_value(m, given, texts[0]), *b = rws__config_value(m, run, texts[1]);
+    if (strcmp(a, b) == 0) return RWS_OK;
+    if (m->kind == RWS_CONFIG_FLAG)
+        return rws_fail(err, RWS_BAD_INPUT, "--%s contradicts the run in %s, which is without.", m->option,
                         rws__quote_short(folder).text);
-    return rws_fail(err, RWS_BAD_INPUT, "--%s %" PRIu64 " contradicts the run in %s, which has %" PRIu64 ".", f->name,
-                    a, rws__quote_short(folder).text, b);
+    return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", m->option,
+                    rws__quote_short(a).text, rws__quote_short(folder).text, rws__quote_short(b).text);
 }
 
 /* A number, or a path, may be written in several ways. */
@@ -403,8 +341,8 @@ rws_status rws__options_resume(const rws_options *o, const rws_config *run, cons
     if (model && !(rws__model_is_path(model) ? same_value(model, has) : strcmp(model, has) == 0))
         return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.",
                         rws__quote_short(model).text, rws__quote_short(folder).text, rws__quote_short(has).text);
-    for (int i = 0; i < N_FIELDS; i++)
-        if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (rws__options_given(o, m->option) && !m->free) RWS_TRY(compare(m, &o->config, run, folder, err));
     for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));
     *out = *run;
     if (rws__options_model(o)) out->model = rws__options_model(o);

@@ -3,9 +3,11 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "rws/options.h"
+#include "rws/screen.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -179,23 +181,74 @@ void rws__output_impossible(const rws_measures *m)
                   m->iteration, 100 * m->impossible);
 }
 
-/* A number with its sign takes 12 columns: -1.23457e-05. */
-static int column(const char *name)
+/* ---- rows of evaluations */
+
+/* A number with its sign takes 12 columns, -1.23457e-05, and fewer with fewer digits. */
+enum { ITERATION = 10, SECONDS = 10, MOST = 12, LEAST = 8 };
+
+typedef struct {
+    int n;     /* metrics that are shown */
+    int extra; /* columns for each of them beyond the least */
+} layout;
+
+static int least(const char *name)
 {
     const int n = (int)strlen(name);
-    return n > 12 ? n : 12;
+    return n > LEAST ? n : LEAST;
 }
 
-void rws__output_row(const rws_measures *m, double seconds, bool heading)
+static int width_of(const char *name, const layout *l)
 {
-    if (heading) {
-        printf("%10s  %10s", "iteration", "seconds");
-        for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), m->names[i]);
-        putchar('\n');
+    const int n = (int)strlen(name), width = LEAST + l->extra < MOST ? LEAST + l->extra : MOST;
+    return n > width ? n : width;
+}
+
+static layout layout_of(const rws_measures *m, bool wide)
+{
+    const int columns = wide ? 0 : rws__screen_table();
+    int       n = 0, at = ITERATION + 2 + SECONDS;
+    if (!columns) return (layout){m->n, MOST};
+    while (n < m->n && (n == 0 || at + 2 + least(m->names[n]) <= columns)) at += 2 + least(m->names[n++]);
+    layout l = {n, 0};
+    for (int used = 0; l.extra < MOST && used <= columns; l.extra++) {
+        const layout more = {n, l.extra + 1};
+        used = ITERATION + 2 + SECONDS;
+        for (int i = 0; i < n; i++) used += 2 + width_of(m->names[i], &more);
+        if (used > columns) break;
     }
-    char text[32];
-    printf("%10" PRIu64 "  %10.3f", m->iteration, seconds);
-    for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), rws__output_number(m->value[i], text));
+    return l;
+}
+
+/* A number with as many digits as fit. */
+static const char *fitting(double value, int width, char out[static 32])
+{
+    rws__output_number(value, out);
+    for (int digits = 5; digits > 0 && (int)strlen(out) > width && !isnan(value); digits--)
+        snprintf(out, 32, "%.*g", digits, value);
+    return out;
+}
+
+static void print_heading(const rws_measures *m, const layout *l)
+{
+    printf("%*s  %*s", ITERATION, "iteration", SECONDS, "seconds");
+    for (int i = 0; i < l->n; i++) printf("  %*s", width_of(m->names[i], l), m->names[i]);
+    putchar('\n');
+}
+
+void rws__output_row(const rws_measures *m, double seconds, int row, bool wide)
+{
+    const layout l = layout_of(m, wide);
+    const int    page = rws__screen_rows() > 4 ? rws__screen_rows() - 2 : INT_MAX;
+    char         text[32];
+    if (row == 0 && l.n < m->n)
+        rws__note("%d metric%s not fit beside the others; --wide shows all.", m->n - l.n,
+                  m->n - l.n > 1 ? "s do" : " does");
+    if (row % page == 0) print_heading(m, &l);
+    printf("%*" PRIu64 "  %*.3f", ITERATION, m->iteration, SECONDS, seconds);
+    for (int i = 0; i < l.n; i++) {
+        const int width = width_of(m->names[i], &l);
+        printf("  %*s", width, fitting(m->value[i], width, text));
+    }
     putchar('\n');
     fflush(stdout);
 }

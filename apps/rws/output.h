@@ -68,8 +68,9 @@ void rws__output_buffer(rws_buffer *b);
  * any. */
 void rws__output_measures(const rws_model *model, const rws_measures *m, double seconds, bool final);
 
-/* The same as a row of a table, under a heading if `heading`. */
-void rws__output_row(const rws_measures *m, double seconds, bool heading);
+/* The same as row number `row` of a table, with a heading above the first, and above the first of each screen. On a
+ * terminal, unless `wide`, metrics that do not fit beside the others are left out, and a note says so. */
+void rws__output_row(const rws_measures *m, double seconds, int row, bool wide);
 
 /* Notes that no particle explains a part of the test data, if so. */
 void rws__output_impossible(const rws_measures *m);

@@ -4,6 +4,7 @@
  * the other keys in which runs differ make different curves. All numbers are read from stores.
  */
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "rws/command.h"
 #include "rws/screen.h"
@@ -11,6 +12,7 @@
 #include "figure/chart.h"
 #include "figure/bundle.h"
 #include "figure/terminal.h"
+#include "results/results.h"
 #include "rws_results.h"
 
 #include <math.h>
@@ -74,9 +76,7 @@ static rws_status find_panels(plot *p, rws_error *err)
     p->n_panels = 1;
     if (strcmp(wanted, "none") == 0 || strcmp(wanted, p->o->x) == 0) return RWS_OK;
     const bool differs = rws__bundle_differs(p->runs, p->results->n, wanted);
-    if (!differs && p->o->panels && !rws_result_get(&p->results->runs[0], wanted))
-        return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
-                        rws__quote_short(wanted).text);
+    if (p->o->panels) RWS_TRY(rws__results_check_key(p->runs, p->results->n, wanted, err));
     if (!differs) return RWS_OK;
     p->panel_key = wanted;
     p->n_panels = 0;

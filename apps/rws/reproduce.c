@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "rws/arguments.h"
@@ -254,8 +255,8 @@ static rws_status write_table(const reproduction *r, const rws_experiment *e, co
 }
 
 /* Draws the figures and checks the claims, from results alone. */
-static rws_status report(reproduction *r, const rws_experiment *e, const char *folder, const rws_results *results,
-                         rws_error *err)
+static rws_status write_outputs(reproduction *r, const rws_experiment *e, const char *folder,
+                                const rws_results *results, rws_error *err)
 {
     const int first = r->n_claims;
     const int n = rws__paper_check(e, results, r->claims + first, MAX_CLAIMS - first);
@@ -324,7 +325,7 @@ static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error 
     rws__need_memory(runs && exported, "the path of an experiment");
     rws_status status = r->o->report ? RWS_OK : train_missing(r, e, runs, exported, err);
     if (status == RWS_OK) status = read_runs(runs, exported, &results, err);
-    if (status == RWS_OK) status = report(r, e, folder, results, err);
+    if (status == RWS_OK) status = write_outputs(r, e, folder, results, err);
     if (status == RWS_OK && !r->o->campaign.json)
         printf("%s: figures and %s are in %s\n", e->name, e->table ? "the table" : "claims", folder);
     rws_results_free(results);
@@ -395,9 +396,11 @@ static const struct argp_option options[] = {
 
 static error_t want(const char *name, reproduce_options *o, const struct argp_state *state)
 {
-    const bool all = strcmp(name, "all") == 0;
-    bool       found = false;
+    const bool  all = strcmp(name, "all") == 0;
+    bool        found = false;
+    rws_nearest near = rws__nearest_to(name);
     for (int i = 0; rws_experiments[i]; i++) {
+        rws__nearest_try(&near, rws_experiments[i]->name);
         if (all ? rws_experiments[i]->examples : strcmp(rws_experiments[i]->name, name) != 0) continue;
         found = true;
         bool known = false;
@@ -405,8 +408,8 @@ static error_t want(const char *name, reproduce_options *o, const struct argp_st
         if (!known && o->n_wanted < MAX_EXPERIMENTS) o->wanted[o->n_wanted++] = rws_experiments[i];
     }
     return found ? 0
-                 : rws__arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.",
-                                       rws__quote_short(name).text);
+                 : rws__arguments_fail(state, "There is no experiment \"%s\"%s; see rws reproduce --help.",
+                                       rws__quote_short(name).text, rws__nearest_hint(&near).text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_JSON = 0x2000, KEY_COMPARE, KEY_SORT };
+enum { KEY_JSON = 0x2000, KEY_COMPARE, KEY_SORT, KEY_WIDE };
 
 typedef struct {
     rws_select   select;
     const char **metrics; /* to be freed */
     int          n_metrics;
     const char  *sort; /* a metric, smallest first; with a '-' in front, largest first */
-    bool         compare, json;
+    bool         compare, json, wide;
 } runs_options;
 
 /* Runs that differ in their seed only; in a list, a single run. */
@@ -127,14 +127,15 @@ static void print_json_group(const group *g, const runs_options *o)
 
 static void add_columns(rws_listing *t, const char *const *keys, int n_keys, const runs_options *o)
 {
-    if (!o->compare) rws__listing_column(t, "run", 0);
-    for (int k = 0; k < n_keys; k++) rws__listing_column(t, keys[k], strcmp(keys[k], "method") != 0);
-    rws__listing_column(t, o->compare ? "runs" : "state", o->compare);
-    if (!o->compare) rws__listing_column(t, "iteration", 1);
-    if (!o->compare) rws__listing_column(t, "seconds", 1);
+    if (!o->compare) rws__listing_column(t, "run", RWS_CELL_LEFT);
+    for (int k = 0; k < n_keys; k++)
+        rws__listing_column(t, keys[k], strcmp(keys[k], "method") != 0 ? RWS_CELL_RIGHT : RWS_CELL_LEFT);
+    rws__listing_column(t, o->compare ? "runs" : "state", o->compare ? RWS_CELL_RIGHT : RWS_CELL_LEFT);
+    if (!o->compare) rws__listing_column(t, "iteration", RWS_CELL_RIGHT);
+    if (!o->compare) rws__listing_column(t, "seconds", RWS_CELL_RIGHT);
     for (int m = 0; m < o->n_metrics; m++) {
-        rws__listing_column(t, o->metrics[m], 1);
-        if (o->compare) rws__listing_column(t, "quartiles", 0);
+        rws__listing_column(t, o->metrics[m], RWS_CELL_RIGHT);
+        if (o->compare) rws__listing_column(t, "quartiles", RWS_CELL_LEFT);
     }
 }
 
@@ -177,7 +178,7 @@ static void print_table(const group *groups, int n, const rws_results *r, const 
     rws_listing *t = rws__listing_new();
     add_columns(t, keys, n_keys, o);
     for (int i = 0; i < n; i++) add_row(t, &groups[i], keys, n_keys, o);
-    rws__listing_print(t);
+    rws__listing_print(t, 0, o->wide);
     free(keys);
     for (int i = 0; i < r->n && !o->compare; i++)
         if (r->runs[i].failure) print_failure(&r->runs[i]);
@@ -207,6 +208,7 @@ static const struct argp_option options[] = {
     {"compare", KEY_COMPARE, 0, 0, "One row for all runs that differ in their seed only: median and quartiles", 2},
     {"sort", KEY_SORT, "METRIC", 0, "Sort by this metric, smallest first; with a - in front, largest first", 2},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 2},
+    {"wide", KEY_WIDE, 0, 0, RWS_WIDE_HELP, 2},
     {0},
 };
 
@@ -223,6 +225,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_COMPARE: o->compare = true; return 0;
     case KEY_SORT: o->sort = arg; return 0;
     case KEY_JSON: o->json = true; return 0;
+    case KEY_WIDE: o->wide = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "rws/output.h"
 #include "figure/bundle.h"
@@ -115,11 +116,15 @@ rws_status rws__select_check_metric(const rws_results *r, const char *metric, rw
     int           n;
     const char  **known = rws__select_metrics(r, &n);
     rws_name_list list = {0};
-    for (int i = 0; i < n; i++) rws__name_list_add(&list, rws__quote_short(known[i]).text);
+    rws_nearest   near = rws__nearest_to(metric);
+    for (int i = 0; i < n; i++) {
+        rws__name_list_add(&list, rws__quote_short(known[i]).text);
+        rws__nearest_try(&near, known[i]);
+    }
     free(known);
     if (n == 0)
         return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; no run has been evaluated yet.",
                         rws__quote_short(metric).text);
-    return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; the metrics are %s.",
-                    rws__quote_short(metric).text, list.text);
+    return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"%s; the metrics are %s.",
+                    rws__quote_short(metric).text, rws__nearest_hint(&near).text, list.text);
 }

@@ -99,7 +99,7 @@ static const struct argp argp = {
 };
 
 /* Leaves the runs of one task. */
-static void keep_task(rws_sweep *sweep, const rws_campaign_options *o)
+static void select_task(rws_sweep *sweep, const rws_campaign_options *o)
 {
     int n = 0;
     for (int i = o->task - 1; i < sweep->n; i += o->n_tasks) sweep->runs[n++] = sweep->runs[i];
@@ -130,7 +130,7 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     campaign.folder = folder;
     if (o->status) return rws__slurm_status(sweep, folder, campaign.json, err);
     if (o->slurm) return rws__slurm_submit(sweep, o->file, &campaign, (int)o->tasks, o->sbatch, o->n_sbatch, err);
-    if (campaign.n_tasks) keep_task(sweep, &campaign);
+    if (campaign.n_tasks) select_task(sweep, &campaign);
     const rws_status status = rws__campaign_run(sweep, &campaign, &result, err);
     if (status == RWS_STOPPED && campaign.n_tasks && rws_signals_caught == SIGTERM) rws__slurm_requeue();
     RWS_TRY(status);

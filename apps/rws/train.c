@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "rws/command.h"
+#include "rws/listing.h"
 #include "rws/picture_grid.h"
 #include "rws/options.h"
 #include "rws/progress.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MIN_SAVE_SECONDS 5.0 /* least seconds between two checkpoints, unless --save-every is given */
 #define ENDLESS \
@@ -27,7 +29,8 @@ typedef struct {
     uint64_t     pictures;   /* test data in a picture of an evaluation; UINT64_MAX: as many as the model says */
     rws_trainer *trainer;
     rws_progress progress;
-    bool         heading;    /* the heading of the table is printed */
+    int          rows; /* of the table that are printed */
+    bool         wide;
     bool         looked;     /* for sites that no particle visits */
     bool         impossible; /* it was noted that there are impossible test data */
     bool         forbidden;  /* the same for training data */
@@ -35,21 +38,21 @@ typedef struct {
 
 /* ---- pictures: the first test data with the answers of the guide */
 
-static rws_status ask(session *s, rws_picture_grid *gallery, rws_error *err)
+static rws_status ask_about_test_data(session *s, rws_picture_grid *grid, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
     const int         K = c->eval_particles < MAX_SEEN ? c->eval_particles : MAX_SEEN;
     for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
         rws_answers *a;
         RWS_TRY(rws_trainer_ask(s->trainer, &(rws_question){.test = i, .n_particles = K, .seed = c->seed}, &a, err));
-        if (a->n) rws__picture_grid_add(gallery, a->list[0].reports, a->list[0].n_reports);
+        if (a->n) rws__picture_grid_add(grid, a->list[0].reports, a->list[0].n_reports);
         rws_answers_free(a);
     }
     return RWS_OK;
 }
 
 /* Draws RUN/pictures/ITERATION.png. */
-static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_error *err)
+static rws_status draw(const session *s, const rws_picture_grid *grid, rws_error *err)
 {
     const uint64_t done = rws_trainer_iteration(s->trainer);
     char           name[32], title[48];
@@ -59,7 +62,7 @@ static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_er
     rws_status status = path ? rws__file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
     if (status == RWS_OK && (rws__file_is_link(folder) || rws__file_is_link(path)))
         status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is or leads through a link.", rws__quote(path).text);
-    if (status == RWS_OK) status = rws__picture_grid_draw(gallery, title, path, err);
+    if (status == RWS_OK) status = rws__picture_grid_draw(grid, title, path, err);
     free(path);
     free(folder);
     return status;
@@ -68,16 +71,16 @@ static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_er
 /* A failure ends the pictures, not the training. */
 static void draw_pictures(session *s)
 {
-    rws_picture_grid gallery = {.pairs = true};
+    rws_picture_grid grid = {.pairs = true};
     rws_error        err;
-    rws_status       status = ask(s, &gallery, &err);
-    if (status == RWS_OK && gallery.n) status = draw(s, &gallery, &err);
+    rws_status       status = ask_about_test_data(s, &grid, &err);
+    if (status == RWS_OK && grid.n) status = draw(s, &grid, &err);
     if (status != RWS_OK && status != RWS_STOPPED) {
         rws__progress_clear(&s->progress);
         rws__note("There will be no more pictures: %s", err.text);
     }
-    if (status != RWS_OK || !gallery.n) s->pictures = 0;
-    rws__picture_grid_release(&gallery);
+    if (status != RWS_OK || !grid.n) s->pictures = 0;
+    rws__picture_grid_release(&grid);
 }
 
 /* ---- callbacks of training */
@@ -154,8 +157,7 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     if (s->options.json) {
         rws__output_measures(rws_trainer_model(t), m, rws_trainer_seconds(t), final);
     } else if (!final) {
-        rws__output_row(m, m->seconds, !s->heading);
-        s->heading = true;
+        rws__output_row(m, m->seconds, s->rows++, s->wide);
     }
     if (!s->impossible) rws__output_impossible(m);
     s->impossible |= m->impossible > 0;
@@ -166,6 +168,19 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     if (final) note_unlearned(t);
     if (final) note_unguided(t);
     return RWS_OK;
+}
+
+/* Where the run is, and what may be done with it. */
+static void tell_next(const session *s)
+{
+    char folder[400];
+    if (!s->options.out)
+        rws__note("Training has ended, and nothing is kept; with --out DIR the run can be asked and resumed.");
+    else if (rws__shell_word(s->options.out, folder, sizeof folder))
+        rws__note("The run is in %s. Next: rws infer %s --test 0, rws plot %s %s, rws serve %s.", folder, folder,
+                  rws_trainer_model(s->trainer)->metrics ? rws_trainer_model(s->trainer)->metrics[0].name
+                                                         : "log_evidence",
+                  folder, folder);
 }
 
 static rws_status train(session *s, rws_error *err)
@@ -187,6 +202,7 @@ static rws_status train(session *s, rws_error *err)
     const rws_status status = rws_trainer_train(s->trainer, &watch, err);
     rws__signals_unwatch();
     rws__progress_clear(&s->progress);
+    if (status == RWS_OK && isatty(STDERR_FILENO)) tell_next(s);
     if (status != RWS_STOPPED) return status;
     const uint64_t done = rws_trainer_iteration(s->trainer);
     if (!s->options.out)
@@ -271,11 +287,11 @@ static rws_status finished(session *s, rws_error *err)
     rws__note("The run in %s is finished: %" PRIu64 " iterations are done; --iterations would extend it.",
               s->options.out, m.iteration);
     if (s->options.json) rws__output_measures(rws_trainer_model(s->trainer), &m, m.seconds, true);
-    else rws__output_row(&m, m.seconds, true);
+    else rws__output_row(&m, m.seconds, 0, s->wide);
     return RWS_OK;
 }
 
-enum { KEY_SAVE_EVERY = 0x3000, KEY_PICTURES };
+enum { KEY_SAVE_EVERY = 0x3000, KEY_PICTURES, KEY_WIDE };
 
 static const struct argp_option options[] = {
     {"save-every", KEY_SAVE_EVERY, "SECONDS", 0,
@@ -284,6 +300,7 @@ static const struct argp_option options[] = {
      "Number of test data in the pictures that evaluations of a model of images write to --out (default 10; 0: no "
      "pictures)",
      3},
+    {"wide", KEY_WIDE, 0, 0, RWS_WIDE_HELP, 3},
     {0},
 };
 
@@ -293,6 +310,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &s->options; return 0;
     case KEY_SAVE_EVERY: return rws__arguments_real(state, "--save-every", arg, 0, 1e6, &s->save_every);
+    case KEY_WIDE: s->wide = true; return 0;
     case KEY_PICTURES: return rws__arguments_count(state, "--pictures", arg, 0, 1000, &s->pictures);
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -254,7 +254,7 @@ static void search(rws_catalogue *c, const char *folder, int depth, int *n_folde
 }
 
 /* A given path: a store, a folder, or the folder of one run of a sweep, whose store is in the folder above. */
-static void look_at(rws_catalogue *c, const char *given, int *n_folders)
+static void find_stores_at(rws_catalogue *c, const char *given, int *n_folders)
 {
     struct stat about;
     if (stat(given, &about) != 0) {
@@ -460,7 +460,7 @@ static bool is_same(const store *s, const struct stat *is)
 }
 
 /* Entries of a store that was not read are still there. */
-static void keep_entries(rws_catalogue *c, const store *s)
+static void mark_present(rws_catalogue *c, const store *s)
 {
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->present = true;
@@ -475,7 +475,7 @@ static void update_store(rws_catalogue *c, store *s)
     int         format = 0;
     if (stat(s->path, &is) != 0) return;
     if (is_same(s, &is) && !s->fresh && !s->failed) {
-        keep_entries(c, s);
+        mark_present(c, s);
         return;
     }
     struct timespec now;
@@ -491,7 +491,7 @@ static void update_store(rws_catalogue *c, store *s)
     if (code) {
         rws__store_explain(db, s->path, "read", code, &err);
         add_problem(&c->found, s->path, err.text);
-        keep_entries(c, s);
+        mark_present(c, s);
     } else if (format == 0 && is.st_size > 0) add_problem(&c->found, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = is.st_mtim.tv_sec;
@@ -618,7 +618,7 @@ static void find_stores(rws_catalogue *c)
         return;
     }
     for (int i = 0; i < c->n_stores; i++) c->stores[i]->present = false;
-    for (int i = 0; i < c->n_given; i++) look_at(c, c->given[i], &n_folders);
+    for (int i = 0; i < c->n_given; i++) find_stores_at(c, c->given[i], &n_folders);
     forget_stores(c);
     c->pause = n_folders / FOLDERS_AT_ONCE;
     release_problems(&c->away);

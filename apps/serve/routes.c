@@ -133,16 +133,8 @@ static const struct {
                 "fields: [{name: string, dim: number, label: boolean, input: boolean, item: number, most: number}]}"},
     {"Choice", "{site: string, visit: number, value: number|array|null}"},
     {"Answers",
-     "{particles: number, ess: number|null, k_hat: number|null (the Pareto k of the weights), "
-     "k_limit: number|null (weights with a larger k_hat are too uneven), "
-     "verdict: string (reliable, doubtful or unreliable), advice: string (why, and what to do), "
-     "log_evidence: number|null, log_evidence_error: number|null (its standard error), "
-     "exact_log_evidence?: number|null, n_answers: number, "
-     "answers: [{posterior: number|null, error: number|null (its standard error), exact?: number|null, guide: number, "
-     "reports: object}], marginals?: [object], "
-     "particles_listed?: [{weight: number|null, count: number, answer: number, log_p: number|null, "
-     "log_q: number|null, choices: [Choice], log_given?: number|null "
-     "(log q of the choices that were given, if any was; it is no part of log_q.)}]}"},
+     "{particles: number, @answers, n_answers: number, answers: [{@answer, reports: object}], marginals?: [object], "
+     "particles_listed?: [{@particle, choices: [Choice]}]}"},
     {"Samples", "{samples: [{reports: object, fields: object, choices?: [Choice]}]}"},
     {"Score", "{log_p: number|null, log_q: number|null}"},
     {"Question",
@@ -214,6 +206,26 @@ static const char *write_plain(const char *at, rws_buffer *out)
 
 static const char *write_type(const char *at, rws_buffer *out);
 
+/* The members that answers, an answer or a particle have (@answers, @answer, @particle). */
+static const char *write_members(const char *at, rws_buffer *required, rws_buffer *out)
+{
+    static const char *const names[] = {"@answers", "@answer", "@particle"};
+    char                     name[256];
+    const rws_answer_member *m;
+    rws_member_of            of = RWS_OF_ANSWERS;
+    at = cut(at, ENDS, name);
+    while (strcmp(names[of], name) != 0) of++;
+    for (int i = 0; (m = rws_answer_member_at(of, i)); i++) {
+        const bool text = m->type == RWS_MEMBER_TEXT || m->type == RWS_MEMBER_TRUST;
+        if (m->when == RWS_MEMBER_ALWAYS) rws__buffer_text(required, m->name);
+        rws__buffer_open_key(out, m->name, '{');
+        write_type(text ? "string" : m->type == RWS_MEMBER_COUNT ? "number" : "number|null", out);
+        rws__buffer_key_text(out, "description", m->help);
+        rws__buffer_close(out, '}');
+    }
+    return at;
+}
+
 /* The keys of an object, up to its brace. */
 static const char *write_keys(const char *at, rws_buffer *out)
 {
@@ -222,7 +234,12 @@ static const char *write_keys(const char *at, rws_buffer *out)
     rws__buffer_key_text(out, "type", "object");
     rws__buffer_open_key(out, "properties", '{');
     while (*at != '}') {
-        at = cut(at + strspn(at, ", "), "?:", key);
+        at += strspn(at, ", ");
+        if (*at == '@') {
+            at = write_members(at, &required, out);
+            continue;
+        }
+        at = cut(at, "?:", key);
         if (*at == ':') rws__buffer_text(&required, key);
         rws__buffer_open_key(out, key, '{');
         at = write_type(at + strspn(at, "?: "), out);

@@ -2,10 +2,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "program/config.h"
 #include "rws/options.h"
 #include "rws/output.h"
 #include "rws/signals.h"
 #include "sweep/slurm.h"
+#include "store/checkpoint_file.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -93,6 +95,7 @@ static void add(arguments *a, const char *format, ...)
 static void add_training(arguments *a, const rws_sweep_entry *e, const rws_campaign_options *o, bool resume)
 {
     const rws_config *c = &e->run->config;
+    char              text[RWS_CONFIG_VALUE];
     add(a, "train");
     add(a, "%s", c->model);
     add(a, "--out=%s/%s", o->folder, e->run->name);
@@ -100,19 +103,11 @@ static void add_training(arguments *a, const rws_sweep_entry *e, const rws_campa
     if (resume && o->changed) add(a, "--changed");
     add(a, "--json");
     add(a, "--threads=1");
-    add(a, "--method=%s", c->method);
-    add(a, "--particles=%d", c->particles);
     add(a, "--seed=%" PRIu64, c->seed);
-    add(a, "--iterations=%" PRIu64, c->iterations);
-    if (c->eval_every) add(a, "--eval-every=%" PRIu64, c->eval_every);
-    if (c->batch) add(a, "--batch=%d", c->batch);
-    if (c->n_test) add(a, "--eval-data=%d", c->n_test);
-    if (c->eval_particles) add(a, "--eval-particles=%d", c->eval_particles);
-    if (c->shards) add(a, "--shards=%d", c->shards);
-    if (c->particle_shards) add(a, "--particle-shards=%d", c->particle_shards);
-    if (c->optimiser) add(a, "--optimiser=%s", c->optimiser);
-    if (c->lr) add(a, "--lr=%s", c->lr);
-    if (c->l2 != 0) add(a, "--l2=%.17g", c->l2);
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (rws__config_has(m, c) &&
+            (m->of_sweeps || m->offset == offsetof(rws_config, method) || m->offset == offsetof(rws_config, particles)))
+            add(a, "--%s=%s", m->option, rws__config_value(m, c, text));
     for (int i = 0; i < c->n_set; i++) add(a, "--set=%s", c->set[i]);
 }
 
@@ -134,8 +129,8 @@ static void add_measuring(arguments *a, const rws_sweep_entry *e, const rws_camp
 static bool resumes(const rws_campaign *s, const rws_sweep_entry *e)
 {
     char      *folder = rws__run_folder(s, e);
-    const bool there = rws__folder_has(folder, "config.json") &&
-                       (e->iteration > 0 || rws__folder_has(folder, "checkpoint.safetensors"));
+    const bool there =
+        rws__folder_has(folder, "config.json") && (e->iteration > 0 || rws__folder_has(folder, rws_checkpoint_name));
     free(folder);
     return there;
 }
@@ -183,7 +178,7 @@ static rws_status choose(rws_campaign *s, int *index, rws_error *err)
             e->not_before = now + ELSEWHERE;
             continue;
         }
-        RWS_TRY(rws__run_look_up(s, e, err));
+        RWS_TRY(rws__run_find_progress(s, e, err));
         if (e->stage == FINISHED) s->result.finished++;
         if (e->stage != WAITING) continue;
         *index = i;
@@ -225,7 +220,7 @@ static json_t *last_line(const rws_campaign *s, int child, bool final)
     return named;
 }
 
-static void report_end(rws_campaign *s, int child)
+static void print_end(rws_campaign *s, int child)
 {
     const rws_sweep_entry *e = &s->entries[s->doing[child]];
     char                   left_text[32];
@@ -272,7 +267,7 @@ static void note_failure(rws_campaign *s, int child, int status)
     s->result.failed++;
     if (status == RWS_BAD_INPUT || s->result.worst == 0)
         s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
-    report_end(s, child);
+    print_end(s, child);
 }
 
 static rws_status child_ended(rws_campaign *s, int child, rws_error *err)
@@ -292,7 +287,7 @@ static rws_status child_ended(rws_campaign *s, int child, rws_error *err)
         e->stage = FINISHED;
         e->iteration = e->run->config.iterations;
         s->result.finished++;
-        report_end(s, child);
+        print_end(s, child);
     } else if (rws__interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
     } else if (status == RWS_BAD_INPUT && rws__run_is_busy(s, e)) {
@@ -377,7 +372,7 @@ static rws_status work(rws_campaign *s, rws_error *err)
     return status;
 }
 
-static void report_all(const rws_campaign *s)
+static void print_summary(const rws_campaign *s)
 {
     const rws_campaign_result *r = &s->result;
     if (s->options->json) {
@@ -413,7 +408,7 @@ rws_status rws__campaign_run(const rws_sweep *sweep, const rws_campaign_options 
     if (status == RWS_OK && rws__interrupted())
         status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command continues.",
                           s.result.finished + s.result.found, s.n);
-    if (status == RWS_OK) report_all(&s);
+    if (status == RWS_OK) print_summary(&s);
     *result = s.result;
     for (int i = 0; i < s.n && s.entries; i++) free(s.entries[i].failure);
     void *memory[] = {s.store, s.entries, s.children, s.doing, s.last, s.paces};

@@ -122,6 +122,18 @@ static void write_marginals(const rws_answers *a, int most_dim, rws_buffer *b)
 
 /* ---- answers */
 
+static void write_members(rws_member_of of, const void *structure, bool given, rws_buffer *b)
+{
+    const rws_answer_member *m;
+    for (int i = 0; (m = rws_answer_member_at(of, i)); i++) {
+        const char *text = rws_answer_member_text(m, structure);
+        if (text) rws__buffer_key_text(b, m->name, text);
+        else if (m->when == RWS_MEMBER_GIVEN && !given) continue;
+        else if (m->when == RWS_MEMBER_KNOWN && isnan(rws_answer_member_number(m, structure))) continue;
+        else rws__buffer_key_exact(b, m->name, rws_answer_member_number(m, structure));
+    }
+}
+
 static bool has_given(const rws_answers *a)
 {
     for (int i = 0; i < a->n_weighted; i++)
@@ -137,12 +149,7 @@ static void write_particles(const rws_answers *a, int n, rws_buffer *b)
     for (int i = 0; i < n && i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
         rws__buffer_open(b, '{');
-        rws__buffer_key_exact(b, "weight", w->weight);
-        rws__buffer_key_number(b, "count", w->count);
-        rws__buffer_key_number(b, "answer", w->answer);
-        rws__buffer_key_exact(b, "log_p", w->log_p);
-        rws__buffer_key_exact(b, "log_q", w->log_q);
-        if (given) rws__buffer_key_exact(b, "log_given", w->log_given);
+        write_members(RWS_OF_PARTICLE, w, given, b);
         rws__buffer_key(b, "choices");
         rws__choices_write(w->choices, w->n_choices, b);
         rws__buffer_close(b, '}');
@@ -150,19 +157,10 @@ static void write_particles(const rws_answers *a, int n, rws_buffer *b)
     rws__buffer_close(b, ']');
 }
 
-/* An exact number that the model cannot compute has no key; null means that the datum is impossible. */
-static void write_known(const char *key, double value, rws_buffer *b)
-{
-    if (!isnan(value)) rws__buffer_key_exact(b, key, value);
-}
-
 static void write_answer(const rws_answer *a, rws_buffer *b)
 {
     rws__buffer_open(b, '{');
-    rws__buffer_key_exact(b, "posterior", a->posterior);
-    rws__buffer_key_exact(b, "error", a->error);
-    write_known("exact", a->exact, b);
-    rws__buffer_key_exact(b, "guide", a->guide);
+    write_members(RWS_OF_ANSWER, a, false, b);
     rws__buffer_key(b, "reports");
     write_reports(b, a->reports, a->n_reports);
     rws__buffer_close(b, '}');
@@ -171,14 +169,7 @@ static void write_answer(const rws_answer *a, rws_buffer *b)
 void rws__answers_write(const rws_answers *a, const rws_answers_shown *parts, rws_buffer *out)
 {
     rws__buffer_key_number(out, "particles", a->n_particles);
-    rws__buffer_key_exact(out, "ess", a->ess);
-    rws__buffer_key_exact(out, "k_hat", a->k_hat);
-    rws__buffer_key_exact(out, "k_limit", a->k_limit);
-    rws__buffer_key_text(out, "verdict", rws_trust_name(a->verdict));
-    rws__buffer_key_text(out, "advice", a->advice);
-    rws__buffer_key_exact(out, "log_evidence", a->log_evidence);
-    rws__buffer_key_exact(out, "log_evidence_error", a->log_evidence_error);
-    write_known("exact_log_evidence", a->exact_log_evidence, out);
+    write_members(RWS_OF_ANSWERS, a, false, out);
     rws__buffer_key_number(out, "n_answers", a->n);
     rws__buffer_open_key(out, "answers", '[');
     for (int i = 0; i < a->n && i < parts->answers; i++) write_answer(&a->list[i], out);

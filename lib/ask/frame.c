@@ -258,11 +258,15 @@ static bool set_answer(rws_frame *f, const rws_answer *a)
 
 static bool set_evidence(rws_frame *f, const rws_answers *a)
 {
-    return rws__frame_number(f, "log_evidence", a->log_evidence) &&
-           rws__frame_number(f, "log_evidence_error", a->log_evidence_error) &&
-           (isnan(a->exact_log_evidence) || rws__frame_number(f, "exact_log_evidence", a->exact_log_evidence)) &&
-           rws__frame_number(f, "ess", a->ess) && rws__frame_number(f, "k_hat", a->k_hat) &&
-           rws__frame_text(f, "verdict", rws_trust_name(a->verdict));
+    const rws_answer_member *m;
+    bool                     good = true;
+    for (int i = 0; good && (m = rws_answer_member_at(RWS_OF_ANSWERS, i)); i++) {
+        const char  *text = rws_answer_member_text(m, a);
+        const double number = text ? 0 : rws_answer_member_number(m, a);
+        if (!m->column || (m->when == RWS_MEMBER_KNOWN && isnan(number))) continue;
+        good = text ? rws__frame_text(f, m->name, text) : rws__frame_number(f, m->name, number);
+    }
+    return good;
 }
 
 rws_status rws_frame_add(rws_frame *f, const rws_answers *a, const char *message, int most_dim, rws_error *err)

@@ -1,10 +1,8 @@
 #include "base/fiber.h"
 
 #include "base/error.h"
+#include "base/fault.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
@@ -265,17 +263,6 @@ forget(rws_fiber *f)
 
 /* ---- A stack that runs over ----------------------------------------------------------------------------------- */
 
-/* Data of a thread for the handler of SIGSEGV. The handler finds them by a key, because the first use of a
- * thread-local variable may allocate memory; the key of a thread that runs no fibers has NULL. */
-typedef struct {
-    rws_fiber *running;
-    void      *alternate; /* its stack for signals, if it is ours */
-} thread_state;
-
-static _Thread_local thread_state this_thread;
-static pthread_key_t              state_key;
-static bool                       has_key;
-
 /* Entered from the handler, on a stack whose frames are all abandoned. */
 #if FIBER_ASAN
 __attribute__((no_sanitize_address))
@@ -340,15 +327,9 @@ static bool redirect(const ucontext_t *context, rws_fiber *f)
 
 #endif
 
-/* Handlers of SIGSEGV that our handler was put in front of, the oldest first. A handler that was installed after ours
- * may pass a fault on to ours; then ours passes it on to the handler before that one. */
-#define MAX_BEFORE 16
-static struct sigaction before[MAX_BEFORE];
-static atomic_int       n_before, n_passed; /* n_passed: how often the fault at hand was passed on */
-static pthread_mutex_t  installing = PTHREAD_MUTEX_INITIALIZER;
-
-static void pass_on(int number, siginfo_t *info, void *context)
+bool rws__fiber_catch(rws_fiber *f, const char *at, void *context)
 {
+<<<<<<< HEAD
     const int at = n_before - 1 - n_passed++;
     if (at >= 0 && before[at].sa_flags & SA_SIGINFO) before[at].sa_sigaction(number, info, context);
     else if (at >= 0 && before[at].sa_handler != SIG_DFL && before[at].sa_handler != SIG_IGN)
@@ -437,6 +418,9 @@ __attribute__((destructor)) static void uninstall(void)
 {
     if (n_before && is_in_front()) sigaction(SIGSEGV, &before[n_before - 1], NULL);
     if (has_key) pthread_key_delete(state_key);
+=======
+    return f->overflow && at >= f->map && at < f->stack && redirect(context, f);
+>>>>>>> main
 }
 
 void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
@@ -526,11 +510,11 @@ void rws__fiber_resume(rws_fiber *f)
 {
     RWS_CHECK(f->state == ARMED || f->state == ASIDE);
     f->state = RUNNING;
-    this_thread.running = f;
+    rws_fault_thread.running = f;
     entering(f);
     jump_in(f);
     left(f);
-    this_thread.running = NULL;
+    rws_fault_thread.running = NULL;
 }
 
 void rws__fiber_yield(rws_fiber *f)

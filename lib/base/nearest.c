@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 60, LETTER = 2 }; /* LETTER: the price of a letter; half of it is the price of the other case */
+/* LETTER: the price of a letter. CASE: of the other case, and of - for _. A text of PART letters is near to names that
+ * contain it. */
+enum { LONGEST = 60, LETTER = 4, CASE = 1, PART = 3 };
 
 rws_nearest rws__nearest_to(const char *name)
 {
@@ -20,7 +22,8 @@ static int least(int a, int b)
 static int price(char a, char b)
 {
     if (a == b) return 0;
-    return tolower((unsigned char)a) == tolower((unsigned char)b) ? LETTER / 2 : LETTER;
+    if (strchr("-_", a) && strchr("-_", b)) return CASE;
+    return tolower((unsigned char)a) == tolower((unsigned char)b) ? CASE : LETTER;
 }
 
 /* The edit distance of two names, row by row of its table. Two neighbours that changed places count as one letter. */
@@ -45,8 +48,11 @@ void rws__nearest_try(rws_nearest *n, const char *candidate)
 {
     const size_t a = n->name ? strlen(n->name) : 0, b = strlen(candidate);
     if (!a || !b || a > LONGEST || b > LONGEST) return;
-    const int d = distance(n->name, a, candidate, b), most = LETTER * (int)(a > b ? a : b) / 3;
-    const int limit = most > LETTER / 2 ? most : LETTER / 2; /* "Y" is near to "y" */
+    const int longer = (int)(a > b ? a : b), most = LETTER * longer / 3;
+    const int least_limit = longer > 1 ? LETTER : LETTER / 2; /* "Y" is near to "y", "x" is not */
+    const int limit = most > least_limit ? most : least_limit;
+    int       d = distance(n->name, a, candidate, b);
+    if (d > limit && a >= PART && strstr(candidate, n->name)) d = limit;
     if (d > limit || d >= n->distance) return;
     n->best = candidate;
     n->distance = d;

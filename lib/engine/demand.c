@@ -109,19 +109,29 @@ static uint32_t narrowed_new(rws_engine *e, uint32_t parent, const uint64_t *bit
     return to;
 }
 
+static uint64_t hash_rows(uint32_t parent, const uint64_t *bits, uint32_t n_rows)
+{
+    uint64_t h = parent;
+    for (uint32_t w = 0; w < n_words(n_rows); w++) h = hash_word(h, bits[w]);
+    return h;
+}
+
+static bool has_rows(const level *l, uint32_t parent, const uint64_t *bits, uint32_t n)
+{
+    uint32_t i = 0;
+    if (l->parent != parent || l->n_rows != n) return false;
+    while (i < n && bits[l->up[i] / 64] >> l->up[i] % 64 & 1) i++;
+    return i == n;
+}
+
 /* A narrowed level with these rows: one that was made for several readers before, or a new one. */
 static uint32_t narrowed_find(rws_engine *e, uint32_t parent, const uint64_t *bits, uint32_t n)
 {
-    for (uint32_t at = e->levels[parent].narrowed; at != NONE; at = e->levels[at].narrowed) {
-        const level *l = &e->levels[at];
-        uint32_t     i = 0;
-        if (l->n_rows != n) continue;
-        while (i < n && bits[l->up[i] / 64] >> l->up[i] % 64 & 1) i++;
-        if (i == n) return at;
-    }
-    const uint32_t to = narrowed_new(e, parent, bits, n);
-    e->levels[to].narrowed = e->levels[parent].narrowed;
-    return e->levels[parent].narrowed = to;
+    const uint64_t h = hash_rows(parent, bits, e->levels[parent].n_rows);
+    uint32_t       place = 0;
+    for (uint32_t at; (at = rws__numbers_next(&e->narrowed, h, &place));)
+        if (has_rows(&e->levels[at], parent, bits, n)) return at;
+    return rws__numbers_add(e, &e->narrowed, h, narrowed_new(e, parent, bits, n));
 }
 
 /* The level that nodes at level `at` are computed for if the rows of one level read them, and do not cover it. */

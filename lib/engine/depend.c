@@ -60,10 +60,19 @@ static bool tells_apart(const rws_engine *e, dependence *d)
     return all;
 }
 
+static uint64_t hash_index(uint32_t base, const uint32_t *index, uint32_t n)
+{
+    uint64_t h = base;
+    for (uint32_t i = 0; i < n; i++) h = hash_word(h, index[i]);
+    return h;
+}
+
 static uint32_t find(rws_engine *e, uint32_t base, const uint32_t *index, uint32_t n)
 {
     const uint32_t home = e->nodes[index[n - 1]].level;
-    for (uint32_t id = e->levels[home].dependence; id; id = e->dependences[id].next) {
+    const uint64_t h = hash_index(base, index, n);
+    uint32_t       place = 0;
+    for (uint32_t id; (id = rws__numbers_next(&e->known_dependences, h, &place));) {
         const dependence *d = &e->dependences[id];
         if (d->base == base && d->n == n && memcmp(d->index, index, n * sizeof *index) == 0) return id;
     }
@@ -73,7 +82,8 @@ static uint32_t find(rws_engine *e, uint32_t base, const uint32_t *index, uint32
     *d = (dependence){.base = base, .home = home, .next = e->levels[home].dependence, .n = n, .index = copy};
     d->most = e->levels[home].n_rows;
     d->rows = tells_apart(e, d) ? home : NONE;
-    return e->levels[home].dependence = e->n_dependences - 1;
+    e->levels[home].dependence = e->n_dependences - 1;
+    return rws__numbers_add(e, &e->known_dependences, h, e->n_dependences - 1);
 }
 
 void rws__dependence_index(rws_engine *e, uint32_t id, uint32_t n_values)
@@ -91,7 +101,8 @@ void rws__dependence_index(rws_engine *e, uint32_t id, uint32_t n_values)
                      .values = n_values,
                      .most = n < n_values ? n : n_values,
                      .rows = NONE};
-    e->nodes[id].needs = e->levels[at].dependence = e->n_dependences - 1;
+    e->nodes[id].needs = e->levels[at].dependence =
+        rws__numbers_add(e, &e->known_dependences, hash_index(ROOT, index, 1), e->n_dependences - 1);
 }
 
 /* ---- the dependence of an operation */

@@ -39,10 +39,11 @@ typedef struct {
     bool             reports;   /* reports of programs are wanted */
     bool             asked;     /* … for a person to read: rws_reports_all */
     bool             scalar;    /* every particle alone, nothing shared or merged: the reference */
-    bool             apart;     /* loops do not bring paths together: rows are those of a history (siblings.h) */
-    bool     backwards;  /* paths are executed in another order, which changes nothing but by a mistake of a program */
-    double   negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
-    unsigned groups;     /* bit g: gradients of parameter group g may be asked for */
+    double resample; /* resample at steps of a loop that guide and model share where ess <= this share of K; 0: never */
+    bool   apart;    /* loops do not bring paths together: rows are those of a history (siblings.h) */
+    bool   backwards;  /* paths are executed in another order, which changes nothing but by a mistake of a program */
+    double negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
+    unsigned groups;   /* bit g: gradients of parameter group g may be asked for */
     rws_key  key;
     uint64_t iteration;                   /* of training, for programs that change with it */
     uint32_t first_datum, first_particle; /* global indices, for the random numbers */
@@ -83,8 +84,9 @@ struct rws_scores {
     const double   *log_p;     /* of latents and data under the model */
     const double   *log_q;     /* of the latents under the guide, without those that were given */
     const double   *log_given; /* of the given choices under the guide; NULL if none was given */
-    const double   *log_d;     /* of the latents under what they were drawn from: log_q unless a site says otherwise */
-    const double   *out[RWS_OUTPUTS];
+    const double
+        *log_d; /* of the latents under what they were drawn from: log_q unless a site or resampling says otherwise */
+    const double *out[RWS_OUTPUTS];
     /* To be filled in before backward, zero at first: the coefficient of a row's gradient, for all its particles
      * together. */
     double             *coef_p;
@@ -104,7 +106,9 @@ struct rws_scores {
 typedef struct {
     uint64_t rows, particles, calls, flops;
     uint64_t nodes, paths, operations; /* that were recorded; that were run; library calls that paths made */
-    uint64_t needed, history;          /* 0 unless rws__engine_count_rows is on; history: rows of the levels of nodes */
+    uint64_t ended, resampled; /* particles that were impossible after a step; data that were resampled, each time */
+    int64_t  ended_clock;      /* the sum of the clocks of the steps after which particles ended */
+    uint64_t needed, history;  /* 0 unless rws__engine_count_rows is on; history: rows of the levels of nodes */
 } rws_engine_stats;
 
 /* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is
@@ -341,8 +345,9 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
 /* A program calls this if it has scored the data by other means than visiting their sites. */
 void rws__path_fields_scored(rws_path *path);
 
-/* log p; log q of choices; log q of reparameterised values; log q of given choices; log-density of what was drawn from */
-typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_G, RWS_TERM_D, RWS_TERMS } rws_term;
+/* log p; log q of choices; log q of reparameterised values; log q of given choices; log-density of what was drawn from; what
+ * resampling adds to the log-weight, which no site does */
+typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_G, RWS_TERM_D, RWS_TERM_W, RWS_TERMS } rws_term;
 
 /* Adds a log-density to every particle of the path. */
 void rws__site_term(rws_path *path, rws_term kind, rws_var log_density);

@@ -109,6 +109,19 @@ typedef struct {
     const uint32_t *category; /* per row of the drawn level */
 } draw_record;
 
+/* A hash table of numbers above 0, in the arena: it lasts as long as the pass. */
+typedef struct {
+    uint64_t *slots; /* the upper half of the hash, and the number; 0: free */
+    uint32_t  n, capacity;
+} numbers;
+
+static inline uint64_t hash_word(uint64_t h, uint64_t word)
+{
+    h ^= word;
+    h *= 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+}
+
 #define N_MAPS 4
 
 /* The map to a level; NULL: row i is row i. */
@@ -141,6 +154,8 @@ typedef struct {
     const draw_record  *draw;   /* not NULL: how to list the particles */
     bool                single; /* every row is one particle */
     uint32_t            terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
+    uint32_t            summed; /* the first of those that are in `total`; NONE: none */
+    bool                sums;   /* `total` has the terms of the levels above */
     uint32_t            outputs[RWS_OUTPUTS];
     double             *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
     double             *coef[N_COEF];
@@ -155,7 +170,6 @@ typedef struct {
     uint32_t            next_image; /* place in images of the next image, modulo N_IMAGES */
     const uint32_t     *place;   /* of a level beside: from a row of the parent to its row here, or NONE; else NULL */
     reader             *readers; /* of a narrowed level: the levels that read it */
-    uint32_t narrowed;   /* the last narrowed level beside this one; of such a level, the one before it; or NONE */
     bool     projected;  /* it is a projection: `place` is never NONE, and `up` leads to the first of the rows */
     uint32_t drawn;      /* the index whose draw made this level; 0: it is another kind of level */
     uint32_t dependence; /* the last dependence whose home this level is; 0: there is none */
@@ -336,6 +350,22 @@ typedef struct {
     const uint32_t *which, *row;
 } join;
 
+/* What guide and model hand on in the loop that they share: see shared.c. */
+typedef struct {
+    rws_step   *step;
+    const void *env;
+    void       *carry; /* the program's own */
+    uint32_t    n_values, n_words;
+    bool        acts; /* these and `frozen` as they are in rws_path */
+    unsigned    frozen;
+} half_loop;
+
+typedef struct {
+    const char *name;
+    half_loop   guide, model;
+    bool        met; /* the model has come to its loop */
+} shared_loop;
+
 /* The loop that a step belongs to. */
 typedef struct loop {
     rws_step          *step;
@@ -350,6 +380,9 @@ typedef struct loop {
     const struct loop *outer;             /* the loop that the owner is a step of; NULL: none */
     uint32_t           n_going;           /* paths that have arrived and continue with a step */
     int32_t            clock;             /* the lowest of these */
+    rws_path          *ended;             /* its impossible particles; NULL: none, or they are in several paths */
+    bool               shared;            /* guide and model make its steps in turn */
+    bool               apart;             /* its paths do not come together */
 } loop;
 
 /* A path that has ended, by its number, and its level then. */
@@ -387,6 +420,10 @@ struct rws_path {
     bool            stands;  /* it waits for the end of a loop */
     uint64_t        steps;   /* of loops so far */
     bool            goes_on; /* of a path that has arrived: with a further step */
+    bool            ended;   /* of a path that has arrived: its particles are impossible */
+    shared_loop    *shares;  /* of a guide that stands in such a loop, while the model runs; else NULL */
+    bool            met;     /* the guide has come to such a loop, and the model has run in it */
+    bool            scored;  /* it is in or behind such a loop: every choice before the present step is scored */
     const merge    *before;  /* where its trace begins; NULL: with the program */
     const history  *history; /* what the drawing side has chosen, if that is in several traces; else NULL */
     const rws_var  *wants;   /* the nodes it waits for */
@@ -439,7 +476,8 @@ struct rws_engine {
     uint32_t    n_calls, call_capacity;
     dependence *dependences;
     uint32_t    n_dependences, dependence_capacity;
-    uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
+    numbers     known_dependences, narrowed; /* narrowed levels that several levels may read */
+    uint32_t   *order;                       /* nodes in the order of execution; calls are ranges of it */
     uint32_t    n_order, order_capacity;
     uint32_t   *pending; /* scratch of rws__engine_execute and rws__engine_tangent */
     uint32_t    n_pending, pending_capacity;
@@ -461,6 +499,8 @@ struct rws_engine {
     uint32_t    n_started;                                     /* paths that were run */
     uint32_t   *spare, n_spare, spare_capacity;                /* paths of this pass that can be used again */
     uint32_t   *arrived, n_arrived, arrived_capacity;          /* paths that have executed a step */
+    uint32_t    n_summed;                                      /* levels whose `total` was begun */
+    bool        shares;                                        /* guide and model share a loop */
     segment   **segments;                                      /* all that have ended before their paths did */
     uint32_t    n_segments, segment_capacity, n_segments_kept; /* the choices of the first ones are in `kept` */
     kept_entry *kept;
@@ -480,6 +520,7 @@ struct rws_engine {
     uint64_t   bits_seen[RWS_FIELDS / 64];  /* by field: all its numbers in this pass are known to be 0 to 1 */
     uint32_t  *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
     uint32_t **item_nodes; /* by place in path.field and item: the leaf node of item t of all data, or 0; may be NULL */
+    int32_t  **item_fits;  /* by field and item: what the item of all data is known to be, see series.c; may be NULL */
     uint32_t  *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
 
     struct word_source *words; /* scratch of draws */
@@ -522,6 +563,15 @@ uint32_t  rws__stamp_new(rws_engine *e);
 /* loop.c */
 void rws__loop_step(rws_path *path);     /* on the path: executes a step */
 bool rws__loops_continue(rws_engine *e); /* when every path waits: lets some go on. False: none has arrived */
+/* What a loop hands on; stops with a message if that has not the right shape. */
+loop rws__loop_measure(rws_path *path, const loop *what, const void *carry, size_t size, size_t first_int);
+void rws__loop_run(rws_path *path, const loop *l, void *carry); /* returns when it has ended */
+
+/* shared.c */
+void rws__shared_begins(rws_path *path); /* stops with a message if a choice before a shared loop is not scored */
+/* Ends the impossible particles of paths that have arrived in a shared loop, and resamples. Returns how many of the n paths
+ * are left. */
+uint32_t rws__shared_weigh(rws_engine *e, rws_path **turn, uint32_t n);
 
 /* merge.c */
 extern const rws_op rws__op_join;
@@ -557,6 +607,10 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
 uint32_t rws__node_constant(rws_path *path, float value);
 uint32_t rws__node_new(rws_engine *e, const rws_op *op, uint32_t level, int dim, uint8_t depends); /* not shared */
 uint32_t rws__node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
+
+/* numbers.c: the next number that has this hash, or 0; *place is 0 at first. And adds a number, which it returns. */
+uint32_t rws__numbers_next(const numbers *t, uint64_t hash, uint32_t *place);
+uint32_t rws__numbers_add(rws_engine *e, numbers *t, uint64_t hash, uint32_t number);
 
 /* depend.c */
 void     rws__dependence_begin(rws_engine *e);
@@ -674,6 +728,9 @@ void           rws__path_need(rws_path *path, const rws_var *v, int n); /* retur
 
 /* scores.c */
 void     rws__scores_make(rws_engine *e);
+void     rws__level_request(rws_engine *e, uint32_t at); /* asks for its terms that are not in its totals */
+void     rws__level_sum(rws_engine *e, uint32_t at);     /* adds them, and at first those of the levels above */
+double   rws__row_weight(const rws_engine *e, uint32_t at, uint32_t row); /* the log-weight by its totals */
 uint32_t rws__scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
 void     rws__scores_output(rws_engine *e, int slot);
 
@@ -701,6 +758,11 @@ void rws__jumps_end(rws_engine *e); /* all programs have ended */
 /* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
  * no part is empty. This path continues as part 0; the others execute the call themselves. */
 void rws__path_split(rws_path *path, const uint32_t *part, uint32_t n_parts);
+
+/* schedule.c: whether the scoring side has not visited a site, or not as often as the other side; sets which. And rows of a
+ * level as a level below it. */
+bool     rws__path_missing(rws_path *path, uint32_t *site, uint32_t *visit);
+uint32_t rws__level_subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n);
 
 /* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws__level_map. */
 uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);

@@ -307,10 +307,10 @@ void rws__merge(rws_engine *e, rws_path **paths, uint32_t n)
     m->parts = RWS_NEW(&e->arena, segment, n);
     for (uint32_t p = 0; p < n; p++) end_segment(paths[p], &m->parts[p]);
     merged_level(e, paths, m, paths[0]->loop->entry);
-    if (rws__path_draws(paths[0]) && !e->pass.enumerate) rws__level_particles(e, m->level);
+    if ((rws__path_draws(paths[0]) || paths[0]->scored) && !e->pass.enumerate) rws__level_particles(e, m->level);
     uint32_t *at = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t p = 0; p < n; p++) at[p] = m->parts[p].level;
-    paths[0]->carry = merged_carry(e, paths, m, at);
+    if (!paths[0]->ended) paths[0]->carry = merged_carry(e, paths, m, at);
     merge_fields(e, paths, m, at);
     begin_segment(paths, m);
 }

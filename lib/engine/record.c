@@ -164,13 +164,6 @@ uint32_t rws__node_more(rws_engine *e, uint32_t id)
     return e->n_nodes++;
 }
 
-static uint64_t hash(uint64_t h, uint64_t word)
-{
-    h ^= word;
-    h *= 0x9e3779b97f4a7c15u;
-    return h ^ (h >> 29);
-}
-
 static uint64_t hash_floats(float a, float b)
 {
     uint32_t u, v;
@@ -200,15 +193,31 @@ uint32_t rws__node_new(rws_engine *e, const rws_op *op, uint32_t level, int dim,
     n->op = op;
     n->args = (rws_op_args){0};
     n->depends = depends;
-    n->call_key = hash(hash_op(e, op), e->n_nodes); /* it has a call to itself */
+    n->call_key = hash_word(hash_op(e, op), e->n_nodes); /* it has a call to itself */
     return e->n_nodes++;
 }
 
-static uint64_t hash_inputs(const node *n)
+/* ---- nodes that may be recorded again. A node at a level above the path's own may have been recorded by another path below
+ * that level; a product may have been recorded by another child of the same parent. They are found by what a program gives:
+ * an op, its arguments and inputs. */
+
+/* Differs for most operations; those that agree are told apart by same_operation. */
+static uint64_t hash_operation(const rws_op *op, const rws_op_args *a, const uint32_t *in, int n_in)
 {
-    uint64_t h = n->call_key;
-    for (int i = 0; i < n->n_in; i++) h = hash(h, n->in[i]);
-    return h;
+    uint64_t h = ((uintptr_t)op >> 3) * 0x9e3779b97f4a7c15u + ((uintptr_t)a->w >> 3) * 0xc2b2ae3d27d4eb4fu;
+    h += hash_floats(a->s, a->t) * 0xff51afd7ed558ccdu + ((uint64_t)(uint32_t)a->offset << 32 | (uint32_t)a->k);
+    for (int i = 0; i < n_in; i++) h = (h ^ in[i]) * 0x9e3779b97f4a7c15u;
+    return hash_word(h >> 32, h);
+}
+
+static bool same_operation(const node *n, const rws_op *op, const rws_op_args *a, const uint32_t *in, int n_in, int dim)
+{
+    if (n->op != op || n->dim != dim || n->n_in != n_in) return false;
+    if (memcmp(&n->args, a, offsetof(rws_op_args, tangent)) != 0) return false;
+    if (n->args.tangent != a->tangent || n->args.stop != a->stop || n->args.frozen != a->frozen) return false;
+    for (int i = 0; i < n_in; i++)
+        if (n->in[i] != in[i]) return false;
+    return true;
 }
 
 static void grow_shared(rws_engine *e)
@@ -222,59 +231,83 @@ static void grow_shared(rws_engine *e)
     e->n_allocations++;
     for (uint32_t i = 0; i < old_capacity; i++) {
         if (old[i].pass != e->pass_number) continue;
-        uint32_t at = (uint32_t)hash_inputs(&e->nodes[old[i].node]) & (e->shared_capacity - 1);
+        const node *n = &e->nodes[old[i].node];
+        uint32_t    at = (uint32_t)hash_operation(n->op, &n->args, n->in, n->n_in) & (e->shared_capacity - 1);
         while (e->shared[at].pass) at = (at + 1) & (e->shared_capacity - 1);
         e->shared[at] = old[i];
     }
     free((void *)old);
 }
 
-/* Commits the draft, unless an equal node was recorded before: then returns that. A node at a level above the path's
- * own may have been recorded by another path below that level; a product may have been recorded by another child of the
- * same parent. */
-static uint32_t shared_node(rws_engine *e)
+/* The slot of an operation: it is free unless it was recorded before. */
+static known_node *find_shared(rws_engine *e, const rws_op *op, const rws_op_args *a, const uint32_t *in, int n_in,
+                               int dim)
 {
     if (4 * e->n_shared >= 3 * e->shared_capacity) grow_shared(e);
-    const node    *n = &e->nodes[e->n_nodes];
-    const uint64_t h = hash_inputs(n);
-    const uint32_t tag = h >> 40;
+    const uint64_t h = hash_operation(op, a, in, n_in);
     for (uint32_t at = (uint32_t)h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
         known_node *slot = &e->shared[at];
         if (slot->pass != e->pass_number) {
-            e->n_shared++;
-            *slot = (known_node){e->n_nodes, tag, e->pass_number};
-            return e->n_nodes++;
+            slot->tag = h >> 40 & 0xffffff;
+            return slot;
         }
-        if (slot->tag != tag) continue;
-        const node *m = &e->nodes[slot->node];
-        if (m->call_key == n->call_key && m->n_in == n->n_in && memcmp(m->in, n->in, n->n_in * sizeof *n->in) == 0)
-            return slot->node;
+        if (slot->tag == (h >> 40 & 0xffffff) && same_operation(&e->nodes[slot->node], op, a, in, n_in, dim))
+            return slot;
     }
+}
+
+/* Enters the node that is recorded next in a free slot. */
+static void share(rws_engine *e, known_node *slot)
+{
+    e->n_shared++;
+    slot->node = e->n_nodes;
+    slot->pass = e->pass_number;
+}
+
+/* Whether an operation of a path at level `at` may have been recorded by another path. */
+static bool may_be_shared(const rws_engine *e, const rws_op *op, const rws_op_args *a, const uint32_t *in, int n_in,
+                          uint32_t at)
+{
+    bool above = at != ROOT;
+    for (int i = 0; i < n_in && !a->w; i++) above &= e->nodes[in[i]].level != at;
+    return !e->pass.scalar && !op->local && (above || a->w);
+}
+
+static bool is_seen(const rws_engine *e, const uint32_t *in, int n_in)
+{
+    bool seen = false;
+    for (int i = 0; i < n_in; i++) seen |= e->nodes[in[i]].seen;
+    return seen;
 }
 
 uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
                       uint32_t at, unsigned frozen)
 {
     RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
-    node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
-    uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
-    unsigned depends = 0;
-    bool     seen = false;
-    uint32_t needs = 0;
-    if (args.w) h = hash(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
-    if (args.b) h = hash(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
-    h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
-    h = hash(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
-    depends &= ~frozen;
     args.frozen = (uint8_t)frozen;
+    known_node *slot = may_be_shared(e, op, &args, in, n_in, at) ? find_shared(e, op, &args, in, n_in, dim) : NULL;
+    if (slot && slot->pass == e->pass_number) {
+        node *known = &e->nodes[slot->node];
+        if (known->seen && !is_seen(e, in, n_in)) known->seen = false; /* an input was drawn since: seen.c */
+        return slot->node;
+    }
+    node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
+    uint64_t h = hash_word(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
+    unsigned depends = 0;
+    uint32_t needs = 0;
+    if (args.w) h = hash_word(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
+    if (args.b) h = hash_word(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
+    h = hash_word(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
+    h = hash_word(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
+    depends &= ~frozen;
     for (int i = 0; i < n_in; i++) {
         n->in[i] = in[i];
         if (!in[i]) continue; /* absent */
         const node *m = &e->nodes[in[i]];
-        h = hash(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
+        h = hash_word(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
         if (m->level > n->level) n->level = m->level;
         depends |= m->depends;
-        seen |= m->seen;
+        n->seen |= m->seen;
         needs |= m->needs;
     }
     n->all = n->rows = n->level;
@@ -283,12 +316,10 @@ uint32_t rws__node_op(rws_engine *e, const rws_op *op, rws_op_args args, const u
     n->n_in = (uint8_t)n_in;
     n->depends = (uint8_t)(args.stop ? 0 : op->constant ? depends & DRAWN : depends & (e->pass.groups | DRAWN));
     n->call_key = h;
-    n->seen = seen;
     if (needs) n->needs = rws__dependence_join(e, n, op->local ? at : ROOT);
-    const uint32_t id = (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
-    if (n->needs && n == &e->nodes[id]) rws__dependence_work(e, n);
-    if (!seen) e->nodes[id].seen = false; /* an equal node was recorded before one of its inputs was drawn: seen.c */
-    return id;
+    if (n->needs) rws__dependence_work(e, n);
+    if (slot) share(e, slot);
+    return e->n_nodes++;
 }
 
 static void note_site(node *n, const rws_path *path)
@@ -394,16 +425,15 @@ bool rws__var_is_here(const rws_path *path, rws_var v)
 /* A leaf node at the root that every path may find again: its identity stands in args. */
 static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const float *value)
 {
-    rws_engine    *e = path->e;
-    const uint32_t before = e->n_nodes;
+    rws_engine *e = path->e;
+    identity.frozen = (uint8_t)path->frozen;
+    known_node *slot = find_shared(e, NULL, &identity, NULL, 0, dim);
+    if (slot->pass == e->pass_number) return path_var(path, slot->node);
+    share(e, slot);
+    const uint32_t id = e->n_nodes;
     node          *n = node_draft(e, ROOT, dim, DONE);
     n->args = identity;
-    n->args.frozen = (uint8_t)path->frozen;
-    n->call_key = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
-                       (uint64_t)dim + ((uint64_t)path->frozen << 32));
     n->param = identity.w;
-    const uint32_t id = shared_node(e);
-    if (id < before) return path_var(path, id);
     if (!value) {
         n->value = identity.w->value;
         n->depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~path->frozen);
@@ -411,6 +441,7 @@ static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const fl
         n->value = RWS_NEW(&e->arena, float, dim);
         memcpy(n->value, value, (size_t)dim * sizeof(float));
     }
+    e->n_nodes++;
     return path_var(path, id);
 }
 

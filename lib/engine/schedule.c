@@ -19,6 +19,7 @@ void rws__programs(rws_path *path)
     const rws_pass *pass = &path->e->pass;
     for (int i = 0; i < 2; i++) {
         const bool guide = (i == 0) != (pass->mode == RWS_SLEEP);
+        if (!guide && path->met) continue;
         rws__path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
         if (guide) rws__guide(path);
         else pass->model->model(path, pass->state);
@@ -97,7 +98,8 @@ rws_path *rws__path_new(rws_engine *e)
     path->stamp = rws__stamp_new(e);
     path->loop = NULL;
     path->carry = NULL;
-    path->stands = path->goes_on = false;
+    path->stands = path->goes_on = path->ended = path->met = path->scored = false;
+    path->shares = NULL;
     path->before = NULL;
     path->history = NULL;
     path->steps = 0;
@@ -219,7 +221,7 @@ void rws_await(rws_path *path, const rws_var *v, int n)
 }
 
 /* A new level below `from` that has the n listed rows of it. */
-static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n)
+uint32_t rws__level_subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n)
 {
     uint32_t *up = RWS_NEW(&e->arena, uint32_t, n), *count = RWS_NEW(&e->arena, uint32_t, n);
     bool      single = true;
@@ -250,6 +252,7 @@ void rws__path_copy(rws_path *to, const rws_path *from)
     to->before = from->before;
     to->history = from->history;
     to->steps = from->steps;
+    to->scored = from->scored;
     to->base = from->base;
     to->ordinal = from->ordinal;
     to->n_scored = from->n_scored;
@@ -303,12 +306,13 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
 {
     rws_engine    *e = path->e;
     const uint32_t from = path->level, n = e->levels[from].n_rows;
-    uint32_t       self = from, *rows = n_parts > 1 ? RWS_NEW(&e->arena, uint32_t, n) : NULL;
+    uint32_t       self = from, *end = n_parts > 1 ? RWS_NEW0(&e->arena, uint32_t, n_parts + 1) : NULL;
+    uint32_t      *rows = n_parts > 1 ? RWS_NEW(&e->arena, uint32_t, n) : NULL;
+    for (uint32_t i = 0; i < n && end; i++) end[part[i] + 1]++;
+    for (uint32_t p = 1; p < n_parts; p++) end[p] += end[p - 1];
+    for (uint32_t i = 0; i < n && end; i++) rows[end[part[i]]++] = i;
     for (uint32_t p = 0; p < n_parts && n_parts > 1; p++) {
-        uint32_t m = 0;
-        for (uint32_t i = 0; i < n; i++)
-            if (part[i] == p) rows[m++] = i;
-        const uint32_t to = subset(e, from, rows, m);
+        const uint32_t first = p ? end[p - 1] : 0, to = rws__level_subset(e, from, rows + first, end[p] - first);
         if (p == 0) {
             self = to;
             continue;
@@ -336,6 +340,19 @@ static _Noreturn void no_integer(rws_path *path, double x)
                    "In %s: rws_branch takes an integer between -1e9 and 1e9, not %g.", rws__path_where(path, where), x);
 }
 
+/* How many of n ascending integers are below x. */
+static uint32_t place_of(const uint32_t *ascending, uint32_t n, int x)
+{
+    uint32_t low = 0;
+    while (n) {
+        const uint32_t half = n / 2;
+        const bool     above = (int)ascending[low + half] < x;
+        low += above ? half + 1 : 0;
+        n = above ? n - half - 1 : half;
+    }
+    return low;
+}
+
 int rws_branch(rws_path *path, rws_var v)
 {
     rws_engine *e = path->e;
@@ -352,20 +369,18 @@ int rws_branch(rws_path *path, rws_var v)
     const uint32_t from = path->level, n = e->levels[from].n_rows;
     const reading  value = rws__node_read(e, v.id, from);
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
+    int           *x = (int *)part; /* first the value of each row, then its part */
     for (uint32_t i = 0; i < n; i++) {
-        const float x = value.value[value.row ? value.row[i] : i];
-        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, rws__plain(x));
-        /* parts in ascending order of their value */
-        uint32_t p = 0;
-        while (p < n_parts && (int)answers[p] < (int)x) p++;
-        if (p == n_parts || (int)answers[p] != (int)x) {
-            memmove(answers + p + 1, answers + p, (n_parts - p) * sizeof *answers);
-            answers[p] = (uint32_t)(int)x;
-            for (uint32_t j = 0; j < i; j++) part[j] += part[j] >= p;
-            n_parts++;
-        }
-        part[i] = p;
+        const float y = value.value[value.row ? value.row[i] : i];
+        if (!(y > -1e9f && y < 1e9f && y == (float)(int)y)) no_integer(path, rws__plain(y));
+        x[i] = (int)y;
+        if (i && x[i] == x[i - 1]) continue;
+        const uint32_t p = place_of(answers, n_parts, x[i]); /* parts are in ascending order of their value */
+        if (p < n_parts && (int)answers[p] == x[i]) continue;
+        memmove(answers + p + 1, answers + p, (n_parts++ - p) * sizeof *answers);
+        answers[p] = (uint32_t)x[i];
     }
+    for (uint32_t i = 0; i < n && n_parts > 1; i++) part[i] = place_of(answers, n_parts, x[i]);
     return (int)split(path, part, n_parts, answers, v).id;
 }
 
@@ -456,7 +471,7 @@ static void begin_apart(rws_engine *e)
 }
 
 /* Whether the scoring side has not visited a site, or not as often as the other side. */
-static bool is_missing(rws_path *path, uint32_t *site, uint32_t *visit)
+bool rws__path_missing(rws_path *path, uint32_t *site, uint32_t *visit)
 {
     if (path->history) return rws__history_missing(path, site, visit);
     for (uint32_t s = 0; s < path->n_sites && path->n_scored != path->n_trace; s++) {
@@ -485,7 +500,7 @@ static void check_trace(rws_path *path)
             return;
         }
     uint32_t site, visit;
-    if (e->status != RWS_OK || !is_missing(path, &site, &visit)) return;
+    if (e->status != RWS_OK || !rws__path_missing(path, &site, &visit)) return;
     char        text[160];
     const char *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
     e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
@@ -577,12 +592,16 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
     e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_segments_kept = e->n_kept = e->n_joins = 0;
+    e->n_summed = 0;
+    e->shares = false;
+    e->known_dependences = e->narrowed = (numbers){0};
     rws__demand_begin(e);
     rws__dependence_begin(e);
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;
     e->item_nodes = NULL;
+    e->item_fits = NULL;
     e->n_nodes = 0;
     memset(e->bits_seen, 0, sizeof e->bits_seen);
     forget_shared(e);

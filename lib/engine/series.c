@@ -130,22 +130,36 @@ bool rws__series_find(rws_path *path, int field, rws_visit *v)
     return true;
 }
 
+/* What item t of all data is known to be in this pass: as rws_visit.values, a choice of so many or -1 for bits; 0: nothing. */
+static int32_t *item_fits(rws_engine *e, int field, uint32_t t)
+{
+    if (!e->item_fits) e->item_fits = RWS_NEW0(&e->arena, int32_t *, e->n_fields);
+    if (!e->item_fits[field]) e->item_fits[field] = RWS_NEW0(&e->arena, int32_t, e->fields[field].most);
+    return &e->item_fits[field][t];
+}
+
 void rws__series_expect(rws_path *path, int field, const rws_visit *v)
 {
     const node     *data = row_node(path, field);
     const uint32_t *more = rws__visits_beyond(path, path->site), at = more ? path->level : data->level;
     const uint32_t *map = rws__level_map(path->e, at, data->level);
+    int32_t        *fits = more || path->e->pass.scalar ? NULL : item_fits(path->e, field, path->site_visit);
+    const int32_t   kind = v->values.support == RWS_SUPPORT_BITS ? -1 : v->values.n_values;
     char            text[80];
-    for (uint32_t i = 0; i < path->e->levels[at].n_rows; i++) {
+    bool            all = true;
+    for (uint32_t i = 0; i < path->e->levels[at].n_rows && !(fits && *fits == kind); i++) {
         const uint32_t datum = map ? map[i] : i, t = path->site_visit + (more ? more[i] : 0);
         const float   *row = data->value + datum * (size_t)data->dim;
         for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > t; j++) {
             const float x = row[1 + t * (size_t)path->e->fields[field].item + (size_t)j];
-            if (rws__visit_fits(v, x) || !rws__path_has_row(path, data->level, datum)) continue;
+            if (rws__visit_fits(v, x)) continue;
+            all = false;
+            if (!rws__path_has_row(path, data->level, datum)) continue;
             rws__path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not %s.", t,
                            path->e->fields[field].name, (double)x, rws__visit_expects(v, text));
         }
     }
+    if (fits && all) *fits = kind;
 }
 
 void rws__series_check_end(rws_path *path, int field)

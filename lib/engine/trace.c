@@ -263,6 +263,11 @@ static bool find(rws_path *path, rws_visit *visit)
         visit->value = path_var(path, path->field[field]);
         return visit->value.id != 0;
     }
+    if (path->met && path->side == RWS_SIDE_GUIDE)
+        rws__path_mistake(path,
+                          "the guide draws site \"%s\" behind the loop that it shares with the model, which has ended "
+                          "by then. Let it draw in the step that ends the loop.",
+                          name);
     if (rws__path_draws(path)) {
         path->site_visit = rws__next_visit(path, path->site);
         return false;
@@ -457,7 +462,8 @@ void rws__path_output(rws_path *path, int slot, rws_var v)
 void rws__path_side(rws_path *path, rws_side side)
 {
     path->side = side;
-    if (side != RWS_SIDE_NONE && !rws__path_draws(path) && path->before && !path->history) rws__history_make(path);
+    if (side == RWS_SIDE_NONE || rws__path_draws(path) || path->scored) return;
+    if (path->before && !path->history) rws__history_make(path);
 }
 
 uint64_t rws_iteration(const rws_path *path)

@@ -40,6 +40,7 @@ static void prepare(const rws_method *m, rws_proposal *proposal)
 const rws_estimator rws_estimator_concrete = {
     .name = "concrete",
     .help = "the pathwise gradient of a relaxed model's bound (Gumbel-softmax)",
+    .when = "For one categorical site and no branches: low variance, and a bias that the temperature sets.",
     .settings =
         (const rws_setting[]){{"tau_start", "3", 0.01, 100, "temperature of the relaxation at the beginning"},
                               {"tau_end", "0.5", 0.01, 100, "and at the end"},

@@ -46,6 +46,7 @@ static void prepare(const rws_method *m, rws_proposal *proposal)
 const rws_estimator rws_estimator_dvae = {
     .name = "dvae",
     .help = "the pathwise gradient of a relaxed model's bound (a stick of smoothed bits)",
+    .when = "For bits without branches, to compare: the bits are smoothed, so that theta learns a relaxed model too.",
     .settings =
         (const rws_setting[]){{"smoothing", "exponential", 0, 0,
                                "spike (DVAE; its gradient of phi is biased), exponential (DVAE++) or power (DVAE#)"},

@@ -46,6 +46,7 @@ static void weigh_phi(const rws_method *m, rws_scores *s, double share, rws_tall
 const rws_estimator rws_estimator_dww = {
     .name = "dww",
     .help = "defensive wake-wake: phi from a mixture of the guide and uniform choices",
+    .when = "For few particles, or where the guide has closed a branch that it needs.",
     .settings = (const rws_setting[]){{"delta", "0.2", 0, 1, "share of uniform choices in the proposal"},
                                       {"dww_ref_bug", "0", 0, 1,
                                        "1: the density at the wrong sample, as the authors' code", true},

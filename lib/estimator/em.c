@@ -33,6 +33,7 @@ static const char *refuses(const rws_model *model, const rws_setup *s)
 const rws_estimator rws_estimator_em = {
     .name = "em",
     .help = "expectation-maximisation, exact: theta alone, where a model can sum over all choices",
+    .when = "For models that can sum over all choices, such as pcfg: the standard that others are measured by.",
     .settings = (const rws_setting[]){{"em_data", "1000", 1, 1e7,
                                        "data in the sample that it learns from, where they are drawn fresh", true},
                                       {0}},

@@ -70,6 +70,7 @@ typedef struct {
 typedef struct rws_estimator {
     const char        *name;
     const char        *help;     /* one line for `rws list` */
+    const char        *when;     /* to take it: a sentence for `rws list NAME` */
     const rws_setting *settings; /* or NULL; ends with a NULL name */
     int                min_particles;
     int                n_phases; /* 0: `step` does all */

@@ -87,6 +87,7 @@ static void weigh_second(const rws_method *m, rws_scores *s, double share, float
 const rws_estimator rws_estimator_muprop = {
     .name = "muprop",
     .help = "the bound's gradient with its expansion about the mean choice as control variate",
+    .when = "For one categorical site and no branches: as rebar, without a temperature.",
     .min_particles = 1,
     .n_phases = 1,
     .phases = {{.mode = RWS_WAKE,

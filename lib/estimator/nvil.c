@@ -52,7 +52,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
         tally->signal += error;
         tally->signal2 += error * error;
     }
-    rws__spread(s, of_datum, signal);
+    rws__rows_of_data(s, of_datum, signal);
     rws__iwae_rows(s, share, signal);
 }
 
@@ -68,6 +68,7 @@ static void remember(rws_method *m, const rws_tally *t)
 const rws_estimator rws_estimator_nvil = {
     .name = "nvil",
     .help = "the bound's gradient with a learned, input-dependent baseline",
+    .when = "For one particle per datum, where vimco and rloo have nothing to compare with.",
     .settings =
         (const rws_setting[]){{"nvil_decay", "0.8", 0, 1, "of the running mean and variance of the signal"},
                               {"nvil_lr", "10", 0, 1000, "learning rate of the baseline, in units of the main one"},

@@ -56,6 +56,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 const rws_estimator rws_estimator_rebar = {
     .name = "rebar",
     .help = "the bound's gradient with the relaxed bound as control variate",
+    .when = "For one categorical site and no branches: an unbiased gradient of low variance.",
     .settings = (const rws_setting[]){RWS_REBAR_SETTINGS, {0}},
     .setup = setup,
     RWS_CONTROL_ESTIMATOR,

@@ -39,6 +39,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 const rws_estimator rws_estimator_relax = {
     .name = "relax",
     .help = "the bound's gradient with a learned control variate on relaxed choices",
+    .when = "For one categorical site and no branches: as rebar, with a control variate that learns.",
     .settings =
         (const rws_setting[]){{"relax_control", "net", 0, 0, "the control variate: net, rebar, or the sum of both"},
                               RWS_REBAR_SETTINGS,

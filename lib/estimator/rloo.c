@@ -17,6 +17,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 const rws_estimator rws_estimator_rloo = {
     .name = "rloo",
     .help = "the bound's gradient with a leave-one-out baseline (arithmetic mean)",
+    .when = "To compare: as vimco, with the simpler mean.",
     .settings = (const rws_setting[]){RWS_SIBLINGS_SETTING, {0}},
     .min_particles = 2,
     .n_phases = 1,

@@ -48,6 +48,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 const rws_estimator rws_estimator_vimco = {
     .name = "vimco",
     .help = "the bound's gradient with a leave-one-out baseline (geometric mean)",
+    .when = "The usual choice among score-function methods; it needs no change of the model.",
     .settings =
         (const rws_setting[]){{"vimco_no_logK", "0", 0, 1, "1: baseline without its 1/K, as the authors' code", true},
                               {"vimco_air_ref", "0", 0, 1, "1: the variant of the AIR experiments' code", true},

@@ -19,6 +19,7 @@ static void weigh_sleep(const rws_method *m, rws_scores *s, double share, rws_ta
 const rws_estimator rws_estimator_ws = {
     .name = "ws",
     .help = "wake-sleep: phi from the model's own samples",
+    .when = "Cheap; phi learns from samples of the model, which must resemble the data early.",
     .min_particles = 1,
     .n_phases = 2,
     .phases = {{.mode = RWS_WAKE,

@@ -33,6 +33,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 const rws_estimator rws_estimator_ww = {
     .name = "ww",
     .help = "wake-wake: theta and phi from the same weighted particles",
+    .when = "The first choice for programs that branch, with 10 particles or more.",
     .settings =
         (const rws_setting[]){{"ww_baseline", "0", 0, 1, "1: subtract 1/K from the weights of phi's gradient", true},
                               {0}},

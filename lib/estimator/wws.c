@@ -18,6 +18,7 @@ static void weigh_sleep(const rws_method *m, rws_scores *s, double share, rws_ta
 const rws_estimator rws_estimator_wws = {
     .name = "wws",
     .help = "wake-wake-sleep: the mean of ww's and ws's gradients of phi",
+    .when = "For a start at which no particle is good: it learns from samples of the model too.",
     .min_particles = 1,
     .n_phases = 2,
     .phases = {{.mode = RWS_WAKE,

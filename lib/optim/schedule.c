@@ -1,12 +1,11 @@
 #include "optim/schedule.h"
 
+#include "base/count.h"
 #include "base/error.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <float.h>
 #include <glib.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const group_names[] = {
@@ -27,18 +26,6 @@ static int read_number(const char **at, double *out)
     return 1;
 }
 
-static int read_iteration(const char **at, uint64_t *out)
-{
-    if (!isdigit((unsigned char)**at)) return 0;
-    char *end;
-    errno = 0;
-    const unsigned long long x = strtoull(*at, &end, 10);
-    if (errno == ERANGE) return 0;
-    *out = x;
-    *at = end;
-    return 1;
-}
-
 static void skip_spaces(const char **at)
 {
     while (**at == ' ') ++*at;
@@ -53,14 +40,14 @@ static rws_status read_change(const char *text, const char **at, rws_rates *r, d
     const char *change = *at;
     uint64_t    from, to;
     if (r->n_changes == RWS_MAX_SCHEDULE_CHANGES) REFUSE("has more than %d changes.", text, RWS_MAX_SCHEDULE_CHANGES);
-    if (!read_iteration(at, &from)) {
+    if (!rws__count_read(at, &from)) {
         REFUSE("should have an iteration at \"%.40s\", as in 400000:/3.", text, change);
     }
     to = from;
     const bool is_line = **at == '-';
     if (is_line) {
         ++*at;
-        if (!read_iteration(at, &to)) {
+        if (!rws__count_read(at, &to)) {
             REFUSE("should have a second iteration in \"%.40s\", as in 0-1000:1e-4.", text, change);
         }
         if (to <= from) REFUSE("has a line that ends before it has begun, at \"%.40s\".", text, change);

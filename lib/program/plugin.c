@@ -1,6 +1,7 @@
 #include "program/plugin.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "program/object.h"
 
@@ -303,7 +304,9 @@ static rws_status load_path(const rws_config *c, const rws_recorded *r, const ch
 
 static rws_status find(const char *wanted, const rws_model **model, rws_error *err)
 {
+    rws_nearest near = rws__nearest_to(wanted);
     for (int i = 0; rws_models[i]; i++) {
+        rws__nearest_try(&near, rws_models[i]->name);
         if (strcmp(rws_models[i]->name, wanted) != 0) continue;
         *model = rws_models[i];
         return RWS_OK;
@@ -311,11 +314,12 @@ static rws_status find(const char *wanted, const rws_model **model, rws_error *e
     const rws_quoted name = rws__quote_short(wanted);
     const size_t     n = strlen(wanted);
     const bool       is_file = n > 3 && strcmp(wanted + n - 3, ".so") == 0;
-    return rws_fail(err, RWS_BAD_INPUT,
-                    "There is no model \"%s\". `rws list` shows the models that are built in. A shared object is given "
-                    "by its path, with a slash: ./%s%s. A run of a model in Python is opened in Python: "
-                    "rws.open(folder, model).",
-                    name.text, name.text, is_file ? "" : ".so");
+    return rws_fail(
+        err, RWS_BAD_INPUT,
+        "There is no model \"%s\"%s. `rws list` shows the models that are built in. A shared object is given "
+        "by its path, with a slash: ./%s%s. A run of a model in Python is opened in Python: "
+        "rws.open(folder, model).",
+        name.text, rws__nearest_hint(&near).text, name.text, is_file ? "" : ".so");
 }
 
 rws_status rws__model_load(const rws_config *config, const rws_recorded *r, const rws_model **model, void **library,

@@ -2,7 +2,9 @@
 #include "program/program.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
+#include "program/config.h"
 #include "program/plugin.h"
 
 #include <limits.h>
@@ -58,15 +60,11 @@ static rws_status check_range(const char *what, double x, double least, double m
 
 static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_error *err)
 {
-    RWS_TRY(check_range("`particles`", c->particles, 1, RWS_MAX_PARTICLES, err));
-    RWS_TRY(check_range("`eval_particles`", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
-    RWS_TRY(check_range("`batch`", c->batch, 1, 1000000, err));
-    RWS_TRY(check_range("`n_test`", c->n_test, 1, RWS_MAX_TEST, err));
-    RWS_TRY(check_range("`shards`", c->shards, 1, 1024, err));
-    RWS_TRY(check_range("`particle_shards`", c->particle_shards, 1, 1024, err));
-    RWS_TRY(check_range("`threads`", c->threads, 1, 1024, err));
-    RWS_TRY(check_range("`iterations`", (double)c->iterations, 1, (double)RWS_MAX_ITERATIONS, err));
-    RWS_TRY(check_range("`eval_every`", (double)c->eval_every, 1, (double)RWS_MAX_ITERATIONS, err));
+    char text[RWS_CONFIG_VALUE];
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (!rws__config_fits(m, c))
+            return rws_fail(err, RWS_BAD_INPUT, "`%s` must be between %llu and %llu, not %s.", m->name,
+                            (unsigned long long)m->least, (unsigned long long)m->most, rws__config_value(m, c, text));
     if (c->particle_shards > c->particles)
         return rws_fail(err, RWS_BAD_INPUT, "`particle_shards` is at most the number of particles, %d, not %d.",
                         c->particles, c->particle_shards);
@@ -121,11 +119,15 @@ static rws_status choose_estimator(rws_program *p, rws_error *err)
 {
     const rws_config *c = &p->config;
     rws_name_list     names = {0};
+    rws_nearest       near = rws__nearest_to(c->method);
     p->method.estimator = rws__estimator_find(c->method);
     if (p->method.estimator) return check_config(c, p->method.estimator, err);
-    for (int i = 0; rws_estimators[i]; i++) rws__name_list_add(&names, rws_estimators[i]->name);
-    return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; the methods are %s.",
-                    rws__quote_short(c->method).text, names.text);
+    for (int i = 0; rws_estimators[i]; i++) {
+        rws__name_list_add(&names, rws_estimators[i]->name);
+        rws__nearest_try(&near, rws_estimators[i]->name);
+    }
+    return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"%s; the methods are %s.",
+                    rws__quote_short(c->method).text, rws__nearest_hint(&near).text, names.text);
 }
 
 rws_status rws__program_choose(rws_program *p, const rws_config *config, const rws_recorded *recorded,
@@ -165,7 +167,7 @@ static rws_status run_setups(rws_program *p, rws_error *err)
     p->setup.seed = p->config.seed;
     p->setup.model = p->model->name;
     p->setup.owner = p->model;
-    rws_random       random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, 1), 0);
+    rws_random       random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, RWS_INIT_MODEL), 0);
     const rws_status status = RWS_CALL_MODEL(p->model, setup, err, &p->setup, &random, &p->state);
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     RWS_TRY(status);
@@ -206,4 +208,13 @@ rws_status rws__program_make_test(const rws_program *p, int n, float *const *dat
 {
     rws_random random = rws__random_new(rws__key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
     return RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TEST, 0, n, &random, data);
+}
+
+bool rws__program_param(const rws_program *p, int i, rws_param_view *out)
+{
+    if (!out || i < 0 || i >= p->setup.params.n) return false;
+    const rws_param *from = p->setup.params.list[i];
+    *out = (rws_param_view){from->name, from->group, from->rows, from->cols, from->offset, from->value};
+    out->n_dims = rws__param_shape(from, out->shape);
+    return true;
 }

@@ -60,6 +60,9 @@ rws_pass rws__program_question(const rws_program *p, const float *const *fields,
 const float *const *rws__program_draw_inputs(const rws_program *p, const float *const *data, int n_data, rws_key key,
                                              uint32_t first, int n, rws_arena *memory);
 
+/* Parameter i in the order of declaration; false if there is none. */
+bool rws__program_param(const rws_program *p, int i, rws_param_view *out);
+
 /* Particles of a pass: as many as the model says (rws_defaults.at_once), or `most`. */
 int rws__program_at_once(const rws_program *p, int most);
 

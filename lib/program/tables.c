@@ -20,7 +20,7 @@ bool rws_method_at(int i, rws_method_info *out)
 {
     const rws_estimator *e = NULL;
     AT(rws_estimators, i, e);
-    if (e && out) *out = (rws_method_info){e->name, e->help, e->settings, e->min_particles};
+    if (e && out) *out = (rws_method_info){e->name, e->help, e->settings, e->min_particles, e->when};
     return e != NULL;
 }
 

@@ -1,5 +1,6 @@
 /* gather.c - medians and quartiles of runs: of a metric point by point, of its last values, and those over a key. */
 #include "base/error.h"
+#include "results/results.h"
 #include "rws_results.h"
 
 #include <glib.h>
@@ -204,6 +205,7 @@ rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key
     double last;
     RWS_NEED(out, err);
     *out = (rws_gathered){0};
+    if (n) RWS_TRY(rws__results_check_key(runs, n, key, err));
     for (int i = 0; i < n; i++)
         if (!number_of(runs[i], key, &last))
             return rws_fail(err, RWS_BAD_INPUT, "The run %.100s has no number \"%.60s\" in its configuration.",

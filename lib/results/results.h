@@ -39,4 +39,8 @@ rws_status rws__exported_read(rws_results *r, const char *path, rws_error *err) 
 rws_status rws__results_read_if_any(const char *folder, rws_results **out, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* RWS_BAD_INPUT, with the key that was probably meant, if none of the runs has `key` in its configuration. */
+rws_status rws__results_check_key(const rws_result *const *runs, int n, const char *key, rws_error *err)
+    __attribute__((warn_unused_result));
+
 #endif

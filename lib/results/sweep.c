@@ -1,10 +1,14 @@
+/* sweep.c - reading a sweep file: its lines, the blocks of its models, and the runs that they stand for. */
 #include "rws_results.h"
 
 #include "base/arena.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "program/config.h"
 #include "program/plugin.h"
 #include "program/program.h"
 
@@ -32,7 +36,7 @@ typedef struct {
 typedef struct {
     rws_config  base;  /* the model and the keys with a single value */
     int         line;  /* of the key `model` */
-    unsigned    given; /* bit i: row i of `keys` was given */
+    unsigned    given; /* bit i: row i of `keys` was given; bits above: of rws_config_members */
     const char *methods[MAX_VALUES];
     int         particles[MAX_VALUES];
     uint64_t   *seeds;
@@ -64,35 +68,30 @@ static bool is_number(const char *text, double least, double most, double *out)
     return text[0] != '\0' && !*end && *out >= least && *out <= most;
 }
 
-/* Whether the text up to `end` is a decimal number without a sign. */
-static bool is_count(const char *text, const char *end, uint64_t *out)
-{
-    if (text == end || end - text > 20) return false;
-    *out = 0;
-    for (; text < end; text++) {
-        if (*text < '0' || *text > '9') return false;
-        if (__builtin_mul_overflow(*out, (uint64_t)10, out)) return false;
-        if (__builtin_add_overflow(*out, (uint64_t)(*text - '0'), out)) return false;
-    }
-    return true;
-}
-
 static rws_status read_count(reader *r, const char *key, const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
-    if (is_count(text, text + strlen(text), out) && *out >= least && *out <= most) return RWS_OK;
+    const char *end = text;
+    if (rws__count_read(&end, out) && !*end && *out >= least && *out <= most) return RWS_OK;
     return rws__refuse(r->err, r->name, r->line, "%s is a whole number from %llu to %llu, not \"%s\".", key,
                        (unsigned long long)least, (unsigned long long)most, rws__quote_short(text).text);
 }
 
 /* ---- lines. Each function takes the words after the key. */
 
+static rws_status check_method(reader *r, const char *name)
+{
+    rws_nearest near = rws__nearest_to(name);
+    if (rws__estimator_find(name)) return RWS_OK;
+    for (int i = 0; rws_estimators[i]; i++) rws__nearest_try(&near, rws_estimators[i]->name);
+    return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"%s; `rws list` shows them.",
+                       rws__quote_short(name).text, rws__nearest_hint(&near).text);
+}
+
 static rws_status read_methods(reader *r, block *b, char **words, int n)
 {
     if (n > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d methods.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
-        if (!rws__estimator_find(words[i]))
-            return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
-                               rws__quote_short(words[i]).text);
+        RWS_TRY(check_method(r, words[i]));
         b->methods[b->n_methods++] = words[i];
     }
     return RWS_OK;
@@ -114,12 +113,12 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
 {
     int capacity = 0;
     for (int i = 0; i < n; i++) {
-        const char *dash = strchr(words[i], '-'), *end = words[i] + strlen(words[i]);
+        const char *end = words[i];
         uint64_t    first, last;
-        bool        good = is_count(words[i], dash ? dash : end, &first);
+        bool        good = rws__count_read(&end, &first);
         last = first;
-        if (good && dash) good = is_count(dash + 1, end, &last) && last >= first;
-        if (!good)
+        if (good && *end == '-') end++, good = rws__count_read(&end, &last) && last >= first;
+        if (!good || *end)
             return rws__refuse(r->err, r->name, r->line, "seeds are numbers or ranges such as 1-10, not \"%s\".",
                                rws__quote_short(words[i]).text);
         if (last - first >= (uint64_t)(RWS_MAX_SWEEP_RUNS - b->n_seeds))
@@ -151,9 +150,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         *dot = '\0';
         s->method = words[0];
         s->name = dot + 1;
-        if (!rws__estimator_find(s->method))
-            return rws__refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
-                               rws__quote_short(s->method).text);
+        RWS_TRY(check_method(r, s->method));
     }
     if (!s->name[0] || strchr(s->name, '='))
         return rws__refuse(r->err, r->name, r->line,
@@ -179,57 +176,47 @@ static rws_status read_final(reader *r, block *b, char **words, int n)
     return RWS_OK;
 }
 
-typedef enum { LIST, INT, COUNT, REAL, TEXT } kind;
-
-/* Every key except `model`. */
+/* The keys that have several values, or are no members of a configuration. */
 static const struct {
     const char *name;
-    kind        kind;
-    size_t      at; /* offset in rws_config */
-    uint64_t    most;
-    rws_status (*read)(reader *r, block *b, char **words, int n); /* reads a LIST */
+    rws_status (*read)(reader *r, block *b, char **words, int n);
     bool repeated;
 } keys[] = {
-    {"methods", LIST, 0, 0, read_methods, false},
-    {"particles", LIST, 0, 0, read_particles, false},
-    {"seeds", LIST, 0, 0, read_seeds, false},
-    {"set", LIST, 0, 0, read_set, true},
-    {"final", LIST, 0, 0, read_final, false},
-    {"batch", INT, offsetof(rws_config, batch), 1000000, NULL, false},
-    {"eval-data", INT, offsetof(rws_config, n_test), 1000000, NULL, false},
-    {"eval-particles", INT, offsetof(rws_config, eval_particles), RWS_MAX_PARTICLES, NULL, false},
-    {"shards", INT, offsetof(rws_config, shards), 1024, NULL, false},
-    {"particle-shards", INT, offsetof(rws_config, particle_shards), 1024, NULL, false},
-    {"iterations", COUNT, offsetof(rws_config, iterations), RWS_MAX_ITERATIONS, NULL, false},
-    {"eval-every", COUNT, offsetof(rws_config, eval_every), RWS_MAX_ITERATIONS, NULL, false},
-    {"l2", REAL, offsetof(rws_config, l2), 1000000, NULL, false},
-    {"optimiser", TEXT, offsetof(rws_config, optimiser), 0, NULL, false},
-    {"lr", TEXT, offsetof(rws_config, lr), 0, NULL, false},
+    {"methods", read_methods, false}, {"particles", read_particles, false}, {"seeds", read_seeds, false},
+    {"set", read_set, true},          {"final", read_final, false},
 };
 
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
 static rws_status read_key(reader *r, block *b, int key, char **words, int n)
 {
-    const char *name = keys[key].name;
-    char       *at = (char *)&b->base + keys[key].at;
-    uint64_t    count;
-    if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", name);
+    if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", keys[key].name);
     if (b->given >> key & 1 && !keys[key].repeated)
-        return rws__refuse(r->err, r->name, r->line, "%s is given already.", name);
+        return rws__refuse(r->err, r->name, r->line, "%s is given already.", keys[key].name);
     b->given |= 1u << key;
-    if (keys[key].kind == LIST) return keys[key].read(r, b, words, n);
-    if (n > 1) return rws__refuse(r->err, r->name, r->line, "%s takes one value.", name);
-    switch (keys[key].kind) {
-    case INT:
-        RWS_TRY(read_count(r, name, words[0], 1, keys[key].most, &count));
+    return keys[key].read(r, b, words, n);
+}
+
+/* A key whose one value is a member of the configuration. */
+static rws_status read_member(reader *r, block *b, const rws_config_member *m, char **words, int n)
+{
+    char          *at = (char *)&b->base + m->offset;
+    const unsigned bit = 1u << (N_KEYS + (m - rws_config_members));
+    uint64_t       count;
+    if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", m->option);
+    if (b->given & bit) return rws__refuse(r->err, r->name, r->line, "%s is given already.", m->option);
+    b->given |= bit;
+    if (n > 1) return rws__refuse(r->err, r->name, r->line, "%s takes one value.", m->option);
+    switch (m->kind) {
+    case RWS_CONFIG_INT:
+        RWS_TRY(read_count(r, m->option, words[0], m->least, m->most, &count));
         *(int *)at = (int)count;
         return RWS_OK;
-    case COUNT: return read_count(r, name, words[0], 1, keys[key].most, (uint64_t *)at);
-    case REAL:
-        if (is_number(words[0], 0, (double)keys[key].most, (double *)at)) return RWS_OK;
-        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", name,
-                           (double)keys[key].most, rws__quote_short(words[0]).text);
+    case RWS_CONFIG_COUNT: return read_count(r, m->option, words[0], m->least, m->most, (uint64_t *)at);
+    case RWS_CONFIG_NUMBER:
+        if (is_number(words[0], (double)m->least, (double)m->most, (double *)at)) return RWS_OK;
+        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", m->option,
+                           (double)m->most, rws__quote_short(words[0]).text);
     default: *(const char **)at = words[0]; return RWS_OK;
     }
 }
@@ -247,11 +234,23 @@ static rws_status read_line(reader *r, char **words, int n)
         return rws__refuse(r->err, r->name, r->line, "the first line must say which model: model gmm.");
     for (int i = 0; i < N_KEYS; i++)
         if (strcmp(words[0], keys[i].name) == 0) return read_key(r, &r->blocks[r->n_blocks - 1], i, words + 1, n - 1);
+    const rws_config_member *m = rws__config_member(words[0]);
+    if (m && m->of_sweeps) return read_member(r, &r->blocks[r->n_blocks - 1], m, words + 1, n - 1);
     rws_name_list names = {0};
+    rws_nearest   near = rws__nearest_to(words[0]);
     rws__name_list_add(&names, "model");
-    for (int i = 0; i < N_KEYS; i++) rws__name_list_add(&names, keys[i].name);
-    return rws__refuse(r->err, r->name, r->line, "there is no key \"%s\"; the keys are %s.",
-                       rws__quote_short(words[0]).text, names.text);
+    rws__nearest_try(&near, "model");
+    for (int i = 0; i < N_KEYS; i++) {
+        rws__name_list_add(&names, keys[i].name);
+        rws__nearest_try(&near, keys[i].name);
+    }
+    for (m = rws_config_members; m->name; m++) {
+        if (!m->of_sweeps) continue;
+        rws__name_list_add(&names, m->option);
+        rws__nearest_try(&near, m->option);
+    }
+    return rws__refuse(r->err, r->name, r->line, "there is no key \"%s\"%s; the keys are %s.",
+                       rws__quote_short(words[0]).text, rws__nearest_hint(&near).text, names.text);
 }
 
 static bool is_blank(char c)
@@ -320,7 +319,7 @@ static void append_model(char *name, const char *model)
 }
 
 /* NULL without memory. */
-static char *keep(rws_sweep *s, const char *text)
+static char *copy_text(rws_sweep *s, const char *text)
 {
     char *copy = rws__arena_try(&s->memory->arena, strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
@@ -407,7 +406,7 @@ static bool add_run(rws_sweep *s, const block *b, const char *method, int partic
     /* a name that is too long loses its middle, because the number at the end tells most runs apart */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
-    run->name = keep(s, name);
+    run->name = copy_text(s, name);
     return run->name != NULL;
 }
 
@@ -509,80 +508,4 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
     const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
     return status;
-}
-
-/* ---- kinds of runs */
-
-/* A line for each value: no word of a sweep has the end of a line in it. */
-char *rws_sweep_kind(const rws_sweep_run *run)
-{
-    const rws_config *c = &run->config;
-    rws_text          text;
-    FILE             *out = rws__text_open(&text);
-    if (!out) return NULL;
-    fprintf(out, "%s\n%s\n%s\n", c->model, c->method, c->optimiser ? c->optimiser : "");
-    fprintf(out, "%d\n%d\n%d\n%d\n", c->particles, c->batch, c->shards, c->particle_shards);
-    fprintf(out, "%d\n%d\n%d\n", c->n_test, c->eval_particles, run->final_particles);
-    fprintf(out, "%.17g\n%d\n", c->l2, c->scalar);
-    fprintf(out, "%llu\n%llu\n%s\n%d\n", (unsigned long long)c->iterations, (unsigned long long)c->eval_every,
-            c->lr ? c->lr : "", run->final_test);
-    for (int i = 0; i < c->n_set; i++) fprintf(out, "%s\n", c->set[i]);
-    return rws__text_end(&text);
-}
-
-/* The first run of the kind of run i. */
-static int first_of_kind(char *const *kinds, int i)
-{
-    int k = 0;
-    while (strcmp(kinds[k], kinds[i]) != 0) k++;
-    return k;
-}
-
-/* ---- checking the runs */
-
-/* Finds the iterations of run i: those of the first run of its kind, for which the model is set up. */
-static rws_status check_run(rws_sweep *s, int i, char *const *kinds, bool objects, uint64_t *iterations, rws_error *err)
-{
-    const int k = first_of_kind(kinds, i);
-    iterations[i] = k < i ? iterations[k] : s->runs[i].config.iterations;
-    if (k < i || (!objects && rws__model_is_path(s->runs[i].config.model))) return RWS_OK;
-    rws_trainer *t;
-    RWS_TRY(rws_trainer_new(&s->runs[i].config, NULL, &t, err));
-    iterations[i] = rws_trainer_config(t)->iterations;
-    rws_trainer_free(t);
-    return RWS_OK;
-}
-
-rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err)
-{
-    RWS_NEED(s, err);
-    uint64_t  *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
-    char     **kinds = calloc((size_t)s->n + 1, sizeof *kinds);
-    rws_status status = iterations && kinds ? RWS_OK : no_memory(err);
-    for (int i = 0; i < s->n && status == RWS_OK; i++) {
-        kinds[i] = rws_sweep_kind(&s->runs[i]);
-        status = kinds[i] ? check_run(s, i, kinds, objects, iterations, err) : no_memory(err);
-    }
-    for (int i = 0; i < s->n && status == RWS_OK; i++) s->runs[i].config.iterations = iterations[i];
-    for (int i = 0; i < s->n && kinds; i++) free(kinds[i]);
-    free(kinds);
-    return status;
-}
-
-/* ---- results */
-
-const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results)
-{
-    for (int i = 0; run && results && i < results->n; i++)
-        if (strcmp(results->runs[i].name, run->name) == 0) return &results->runs[i];
-    return NULL;
-}
-
-bool rws_sweep_run_is_done(const rws_sweep_run *run, const rws_result *result)
-{
-    if (!run || !result || result->failure || result->iteration < run->config.iterations) return false;
-    bool measured = !run->final_particles;
-    for (int i = 0; i < result->n_histories; i++)
-        measured = measured || strncmp(result->histories[i].metric, "final_", 6) == 0;
-    return measured;
 }

@@ -1,6 +1,8 @@
 /* where.c - conditions on runs: "key=value,value". */
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
+#include "results/results.h"
 #include "rws_results.h"
 
 #include <glib.h>
@@ -78,25 +80,34 @@ static rws_status check_states(const condition *c, rws_error *err)
 {
     static const char *const states[] = {"finished", "failed", "unfinished", "training", "stopped", NULL};
     const char              *value = c->values;
-    for (int i = 0; i < c->n_values; i++, value = next_value(value))
-        if (!g_strv_contains(states, value))
-            return rws_fail(
-                err, RWS_BAD_INPUT,
-                "There is no state \"%s\"; the states are finished, failed and unfinished, which is training "
-                "or stopped.",
-                rws__quote(value).text);
+    for (int i = 0; i < c->n_values; i++, value = next_value(value)) {
+        if (g_strv_contains(states, value)) continue;
+        rws_nearest near = rws__nearest_to(value);
+        for (const char *const *s = states; *s; s++) rws__nearest_try(&near, *s);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "There is no state \"%s\"%s; the states are finished, failed and unfinished, which is training "
+                        "or stopped.",
+                        rws__quote(value).text, rws__nearest_hint(&near).text);
+    }
     return RWS_OK;
+}
+
+rws_status rws__results_check_key(const rws_result *const *runs, int n, const char *key, rws_error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (rws_result_get(runs[i], key)) return RWS_OK;
+    rws_nearest near = rws__nearest_to(key);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < runs[i]->n_keys; k++) rws__nearest_try(&near, runs[i]->keys[k].key);
+    return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration%s; `rws export` shows the keys.",
+                    rws__quote(key).text, rws__nearest_hint(&near).text);
 }
 
 /* Whether the condition can be asked of the runs. */
 static rws_status check(const condition *c, const rws_result *const *runs, int n, rws_error *err)
 {
-    bool known = n == 0;
     if (strcmp(c->key, "state") == 0) return check_states(c, err);
-    for (int i = 0; i < n && !known; i++) known = rws_result_get(runs[i], c->key);
-    if (known) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
-                    rws__quote(c->key).text);
+    return n ? rws__results_check_key(runs, n, c->key, err) : RWS_OK;
 }
 
 /* ---- several */

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "data/safetensors.h"
 #include "optim/schedule.h"
+#include "store/checkpoint_file.h"
 #include "store/machine.h"
 
 #include <fcntl.h>
@@ -162,13 +162,13 @@ static rws_status describe(const char *path, const char *const values[static N_K
 }
 
 /* Refuses a checkpoint without a key that its own version writes. */
-static rws_status check_keys(const rws_safetensors *st, const char *file, rws_error *err)
+static rws_status check_keys(const rws_checkpoint_file *st, const char *file, rws_error *err)
 {
-    const char *version = rws__safetensors_metadata(st, keys[VERSION].key);
+    const char *version = rws__checkpoint_metadata(st, keys[VERSION].key);
     int         major = 0, minor = 1;
     if (version) sscanf(version, "%d.%d", &major, &minor);
     for (int i = 0; i < N_KEYS; i++)
-        if ((major > 0 || minor >= keys[i].since) && !rws__safetensors_metadata(st, keys[i].key))
+        if ((major > 0 || minor >= keys[i].since) && !rws__checkpoint_metadata(st, keys[i].key))
             return rws_fail(err, RWS_BAD_INPUT,
                             "\"%s\" is damaged, or not a checkpoint of rws: its metadata has no \"%s\".", file,
                             keys[i].key);
@@ -214,7 +214,7 @@ static rws_status save(const rws_folder *f, const rws_run_state *s, const invent
     free(identity);
     RWS_TRY(described);
     keep_previous(f);
-    const rws_status status = rws__safetensors_write(path, all->tensors, all->n, metadata, err);
+    const rws_status status = rws__checkpoint_write(path, all->tensors, all->n, metadata, err);
     json_decref(metadata);
     return status;
 }
@@ -230,10 +230,10 @@ rws_status rws__folder_save(rws_folder *f, const rws_run_state *s, rws_error *er
     return status;
 }
 
-static rws_status check_metadata(const rws_safetensors *st, const char *file, const char *key, const char *needed,
+static rws_status check_metadata(const rws_checkpoint_file *st, const char *file, const char *key, const char *needed,
                                  rws_error *err)
 {
-    const char *found = rws__safetensors_metadata(st, key);
+    const char *found = rws__checkpoint_metadata(st, key);
     if (strcmp(found, needed) != 0) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has the %s \"%.60s\", but \"%.60s\" is needed.", file, key,
                         rws__quote(found).text, rws__quote(needed).text);
@@ -250,9 +250,9 @@ static bool is_listed(const inventory *all, const char *name)
 }
 
 /* The configuration must be the one that the checkpoint was trained with; a checkpoint of an older version does not say. */
-static rws_status check_identity(const rws_folder *f, const rws_safetensors *st, rws_error *err)
+static rws_status check_identity(const rws_folder *f, const rws_checkpoint_file *st, rws_error *err)
 {
-    const char *identity = rws__safetensors_metadata(st, keys[IDENTITY].key);
+    const char *identity = rws__checkpoint_metadata(st, keys[IDENTITY].key);
     char        key[RWS_KEY_SIZE];
     if (!identity) return RWS_OK;
     RWS_TRY(rws__config_compare(f->config.document, identity, key, err));
@@ -265,10 +265,10 @@ static rws_status check_identity(const rws_folder *f, const rws_safetensors *st,
 /* The rates of a run that continues must be those that it was trained with; from here on they may be others, and then that
  * is said, as is another number of iterations: neither is part of the identity, because both may be changed. A checkpoint of
  * an older version says neither. */
-static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_error *err)
+static rws_status check_course(rws_folder *f, const rws_checkpoint_file *st, rws_error *err)
 {
-    const uint64_t iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
-    const char    *had = rws__safetensors_metadata(st, "lr"), *wanted = rws__safetensors_metadata(st, "iterations");
+    const uint64_t iteration = *(const uint64_t *)rws__checkpoint_find(st, "iteration")->data;
+    const char    *had = rws__checkpoint_metadata(st, "lr"), *wanted = rws__checkpoint_metadata(st, "iterations");
     const char    *has = rws__config_lr(f->config.document);
     const uint64_t n = rws__config_iterations(f->config.document);
     char           message[2 * RWS_MAX_QUOTED + 128];
@@ -295,10 +295,10 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
 }
 
 /* A group of parameters is stepped once in a phase at most. */
-static rws_status check_steps(const rws_safetensors *st, const char *file, rws_error *err)
+static rws_status check_steps(const rws_checkpoint_file *st, const char *file, rws_error *err)
 {
-    const uint64_t  iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
-    const uint64_t *steps = rws__safetensors_find(st, "optimiser.steps")->data;
+    const uint64_t  iteration = *(const uint64_t *)rws__checkpoint_find(st, "iteration")->data;
+    const uint64_t *steps = rws__checkpoint_find(st, "optimiser.steps")->data;
     for (int g = 0; g < RWS_GROUPS; g++) {
         if (steps[g] <= MAX_PHASES * iteration) continue;
         return rws_fail(err, RWS_BAD_INPUT,
@@ -310,8 +310,8 @@ static rws_status check_steps(const rws_safetensors *st, const char *file, rws_e
 
 /* The file's tensors into found, in the order of the inventory. Refuses a checkpoint of another model, method or optimiser than
  * the trainer has, and one whose tensors are not the trainer's. */
-static rws_status check_fit(const rws_safetensors *st, const char *path, const rws_run_state *s, const inventory *all,
-                            const rws_tensor_in **found, rws_error *err)
+static rws_status check_fit(const rws_checkpoint_file *st, const char *path, const rws_run_state *s,
+                            const inventory *all, const rws_tensor_in **found, rws_error *err)
 {
     const rws_quoted file = rws__quote(path);
     RWS_TRY(check_keys(st, file.text, err));
@@ -321,19 +321,18 @@ static rws_status check_fit(const rws_safetensors *st, const char *path, const r
     RWS_TRY(check_metadata(st, file.text, "optimiser", s->optimiser->name, err));
     for (size_t i = 0; i < all->n; i++) {
         const rws_tensor_out *e = &all->tensors[i];
-        RWS_TRY(rws__safetensors_expect(st, e->name, e->dtype, e->n_dims, e->shape, &found[i], err));
+        RWS_TRY(rws__checkpoint_expect(st, e, &found[i], err));
     }
-    for (size_t i = 0; i < rws__safetensors_count(st); i++) {
-        const char *name = rws__safetensors_at(st, i)->name;
-        if (is_listed(all, name)) continue;
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
-                        rws__quote(name).text);
-    }
+    const rws_tensor_in *t;
+    for (size_t i = 0; (t = rws__checkpoint_tensor(st, i)); i++)
+        if (!is_listed(all, t->name))
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
+                            rws__quote(t->name).text);
     return RWS_OK;
 }
 
 /* Refuses numbers that training cannot have written, and a file that is not as it was written. */
-static rws_status check_numbers(const rws_safetensors *st, const char *path, const inventory *all,
+static rws_status check_numbers(const rws_checkpoint_file *st, const char *path, const inventory *all,
                                 const rws_tensor_in *const *found, rws_error *err)
 {
     const rws_quoted file = rws__quote(path);
@@ -357,7 +356,7 @@ static rws_status check_numbers(const rws_safetensors *st, const char *path, con
         }
     }
     RWS_TRY(check_steps(st, file.text, err));
-    return rws__safetensors_verify(st, err);
+    return rws__checkpoint_verify(st, err);
 }
 
 /* The inventory says where the numbers are; it lists them as const for the writer's sake. */
@@ -376,19 +375,19 @@ static void offer_previous(const rws_folder *f, rws_error *err)
     if (!rws__file_exists(f->previous_path)) return;
     char *folder = g_shell_quote(f->path);
     char *command =
-        g_strdup_printf("mv -T -- %s/checkpoint.previous.safetensors %s/checkpoint.safetensors", folder, folder);
+        g_strdup_printf("mv -T -- %s/%s %s/%s", folder, rws_checkpoint_previous_name, folder, rws_checkpoint_name);
     const bool fits = strlen(err->text) + strlen(command) + 80 < sizeof err->text;
     if (fits && strcmp(f->path, rws__quote(f->path).text) == 0) /* a terminal gets no control characters */
         rws__error_append(err, " The checkpoint before it is kept: \"%s\" continues from there.", command);
     else
-        rws__error_append(
-            err, " To continue from the checkpoint before it, put checkpoint.previous.safetensors in its place.");
+        rws__error_append(err, " To continue from the checkpoint before it, put %s in its place.",
+                          rws_checkpoint_previous_name);
     g_free(command);
     g_free(folder);
 }
 
 /* Says if the checkpoint was written elsewhere: the bits may then be others from here on. */
-static void warn_of_machine(rws_folder *f, const rws_safetensors *st)
+static void warn_of_machine(rws_folder *f, const rws_checkpoint_file *st)
 {
     char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE], message[512];
     rws__machine_build(build);
@@ -401,7 +400,7 @@ static void warn_of_machine(rws_folder *f, const rws_safetensors *st)
         {"cpu", "processor", cpu},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const char *had = rws__safetensors_metadata(st, parts[i].key);
+        const char *had = rws__checkpoint_metadata(st, parts[i].key);
         if (!had || strcmp(had, parts[i].here) == 0) continue;
         snprintf(message, sizeof message,
                  "The checkpoint was written by another %s (%s) than this one (%s): the bits may differ from here on.",
@@ -411,7 +410,7 @@ static void warn_of_machine(rws_folder *f, const rws_safetensors *st)
 }
 
 /* Says if the run had other data so far: those of a split and of the splits after it. */
-static void warn_of_data(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_split from)
+static void warn_of_data(rws_folder *f, const rws_run_state *s, const rws_checkpoint_file *st, rws_split from)
 {
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
     static const char *const message[] = {
@@ -420,7 +419,7 @@ static void warn_of_data(rws_folder *f, const rws_run_state *s, const rws_safete
     };
     for (int split = from; split <= RWS_TEST; split++) {
         char        here[HASH_SIZE];
-        const char *had = rws__safetensors_metadata(st, key[split]);
+        const char *had = rws__checkpoint_metadata(st, key[split]);
         if (had && strcmp(had, hash_text(s, split, here)) != 0) rws__folder_warn(f, message[split]);
     }
 }
@@ -434,13 +433,13 @@ static void warn_of_measures(rws_folder *f)
 }
 
 /* Refuses a checkpoint that is damaged, or that is not one of this run at this point of its course. */
-static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, const inventory *all,
+static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_checkpoint_file *st, const inventory *all,
                             const rws_tensor_in **found, bool resumes, rws_error *err)
 {
     rws_error  ignored;
     rws_status status = check_fit(st, f->checkpoint_path, s, all, found, err);
     bool       damaged = status == RWS_BAD_INPUT &&
-                   (rws__safetensors_verify(st, &ignored) != RWS_OK || check_keys(st, "", &ignored) != RWS_OK);
+                   (rws__checkpoint_verify(st, &ignored) != RWS_OK || check_keys(st, "", &ignored) != RWS_OK);
     if (status == RWS_OK) {
         status = check_numbers(st, f->checkpoint_path, all, found, err);
         damaged = status == RWS_BAD_INPUT;
@@ -452,10 +451,10 @@ static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_saf
 }
 
 /* Forgets what was measured after the checkpoint, and collects the warnings about it. */
-static rws_status go_back(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_error *err)
+static rws_status go_back(rws_folder *f, const rws_run_state *s, const rws_checkpoint_file *st, rws_error *err)
 {
-    const uint64_t iteration = *(const uint64_t *)rws__safetensors_find(st, "iteration")->data;
-    const double   seconds = *(const double *)rws__safetensors_find(st, "seconds")->data;
+    const uint64_t iteration = *(const uint64_t *)rws__checkpoint_find(st, "iteration")->data;
+    const double   seconds = *(const double *)rws__checkpoint_find(st, "seconds")->data;
     RWS_TRY(rws__folder_adopt_name(f, err));
     if (!f->has_measures && iteration > 0) warn_of_measures(f);
     RWS_TRY(rws__store_forget(f->store_path, f->name, iteration, seconds, err));
@@ -468,8 +467,8 @@ static rws_status load(rws_folder *f, const rws_run_state *s, bool resumes, rws_
 {
     inventory             all;
     const rws_tensor_in **found = NULL;
-    rws_safetensors      *st;
-    const rws_status      opened = rws__safetensors_open(f->checkpoint_path, &st, err);
+    rws_checkpoint_file  *st;
+    const rws_status      opened = rws__checkpoint_open(f->checkpoint_path, &st, err);
     if (opened == RWS_BAD_INPUT) offer_previous(f, err);
     RWS_TRY(opened);
     if (take_inventory(s, &all)) found = calloc(all.n, sizeof *found);
@@ -481,7 +480,7 @@ static rws_status load(rws_folder *f, const rws_run_state *s, bool resumes, rws_
     if (status == RWS_OK) overwrite(&all, found);
     free(found);
     free(all.tensors);
-    rws__safetensors_close(st);
+    rws__checkpoint_close(st);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* checkpoint.h - a run's folder: what is needed to repeat it, and to resume it.
  *
  *     config.json              the configuration, all defaults filled in (config.h)
- *     checkpoint.safetensors   parameters by name, optimiser state, counters; replaced atomically (safetensors.h)
+ *     checkpoint.safetensors   parameters by name, optimiser state, counters; replaced atomically (checkpoint_file.h)
  *     checkpoint.previous.safetensors    the checkpoint before that one
  *     metrics.sqlite           every evaluation (store.h)
  *
@@ -20,7 +20,7 @@
  *     method.memory       F64 [RWS_METHOD_MEMORY]
  *     seconds             F64 [1]
  *
- * and in its metadata a checksum of each of them and of the header (safetensors.h): a file with a bit flipped is refused,
+ * and in its metadata a checksum of each of them and of the header (data/safetensors.h): a file with a bit flipped is refused,
  * and the message tells of the checkpoint before it.
  *
  * The metadata also has the version of the program, its build and the processor (machine.h), and the configuration that

@@ -4,58 +4,31 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "data/json.h"
+#include "program/config.h"
 #include "program/object.h"
 #include "program/plugin.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef enum { TEXT, COUNT, BIG_COUNT, FLAG, NUMBER } kind;
-
 static const char *const must_be[] = {
-    [TEXT] = "text",
-    [COUNT] = "a whole number that fits in 32 bits",
-    [BIG_COUNT] = "a whole number from 0 to 18446744073709551615 (in quotes if it is above 9223372036854775807)",
-    [FLAG] = "true or false",
-    [NUMBER] = "a number",
+    [RWS_CONFIG_TEXT] = "text",
+    [RWS_CONFIG_INT] = "a whole number that fits in 32 bits",
+    [RWS_CONFIG_COUNT] = "a whole number from 0 to 18446744073709551615 (in quotes if it is above 9223372036854775807)",
+    [RWS_CONFIG_NUMBER] = "a number",
+    [RWS_CONFIG_FLAG] = "true or false",
 };
 
 #define PARTICLE_SHARDS "particle_shards" /* a key that may be missing: it is not written if the value is 1 */
 
-/* Writer and reader both walk this table, so that every field that is written is read. */
-static const struct {
-    const char *key;
-    kind        kind;
-    size_t      at;
-    uint64_t    least, most; /* as on the command line; 0 and 0: any */
-} fields[] = {
-    {"model", TEXT, offsetof(rws_config, model)},
-    {"method", TEXT, offsetof(rws_config, method)},
-    {"particles", COUNT, offsetof(rws_config, particles), 1, RWS_MAX_PARTICLES},
-    {"batch", COUNT, offsetof(rws_config, batch), 1, 1000000},
-    {"shards", COUNT, offsetof(rws_config, shards), 1, 1024},
-    {PARTICLE_SHARDS, COUNT, offsetof(rws_config, particle_shards), 1, 1024},
-    {"n_test", COUNT, offsetof(rws_config, n_test), 1, 1000000},
-    {"eval_particles", COUNT, offsetof(rws_config, eval_particles), 1, RWS_MAX_PARTICLES},
-    {"iterations", BIG_COUNT, offsetof(rws_config, iterations), 1, RWS_MAX_ITERATIONS},
-    {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every), 1, RWS_MAX_ITERATIONS},
-    {"seed", BIG_COUNT, offsetof(rws_config, seed)},
-    {"threads", COUNT, offsetof(rws_config, threads), 1, 1024},
-    {"scalar", FLAG, offsetof(rws_config, scalar)},
-    {"optimiser", TEXT, offsetof(rws_config, optimiser)},
-    {"lr", TEXT, offsetof(rws_config, lr)},
-    {"l2", NUMBER, offsetof(rws_config, l2), 0, 1000000},
-};
-
 #define MAX_BYTES (1 << 20) /* of config.json */
 
-enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
+enum { MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
 
 void rws__config_release(rws_config_json *j)
 {
@@ -98,22 +71,19 @@ static rws_status put_value(json_t *object, const char *key, json_t *value, rws_
     return json_object_set_new(object, key, value) == 0 ? RWS_OK : rws_no_memory(err, "config.json");
 }
 
-static rws_status put(json_t *document, const rws_config *config, int field, rws_error *err)
+static rws_status put(json_t *document, const rws_config *config, const rws_config_member *m, rws_error *err)
 {
-    const char *key = fields[field].key;
-    const void *p = (const char *)config + fields[field].at;
-    switch (fields[field].kind) {
-    case TEXT: {
+    const void *p = (const char *)config + m->offset;
+    switch (m->kind) {
+    case RWS_CONFIG_TEXT: {
         const char *text = *(const char *const *)p;
         RWS_CHECK(text && "defaults are filled in");
-        return put_text(document, key, text, err);
+        return put_text(document, m->name, text, err);
     }
-    case COUNT: return put_value(document, key, json_integer(*(const int *)p), err);
-    case BIG_COUNT: return put_value(document, key, big_count(*(const uint64_t *)p), err);
-    case FLAG: return put_value(document, key, json_boolean(*(const bool *)p), err);
-    case NUMBER:
-        if (isfinite(*(const double *)p)) return put_value(document, key, json_real(*(const double *)p), err);
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be written to config.json: it is not finite.", key);
+    case RWS_CONFIG_INT: return put_value(document, m->name, json_integer(*(const int *)p), err);
+    case RWS_CONFIG_COUNT: return put_value(document, m->name, big_count(*(const uint64_t *)p), err);
+    case RWS_CONFIG_FLAG: return put_value(document, m->name, json_boolean(*(const bool *)p), err);
+    case RWS_CONFIG_NUMBER: return put_value(document, m->name, json_real(*(const double *)p), err);
     }
     RWS_CHECK(!"a kind of value");
     return RWS_OK;
@@ -171,9 +141,9 @@ static rws_status describe(json_t *document, const rws_config *config, const rws
 {
     char of_file[RWS_FINGERPRINT_SIZE];
     if (!document) return rws_no_memory(err, "config.json");
-    for (int i = 0; i < N_FIELDS; i++)
-        if (strcmp(fields[i].key, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
-            RWS_TRY(put(document, config, i, err));
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (strcmp(m->name, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
+            RWS_TRY(put(document, config, m, err));
     if (rws__model_is_path(config->model)) {
         if (!s->object) RWS_TRY(rws__fingerprint(config->model, of_file, err)); /* the model is at hand */
         RWS_TRY(put_text(document, RWS_CONFIG_FINGERPRINT, s->object ? s->object : of_file, err));
@@ -295,38 +265,24 @@ uint64_t rws__config_iterations(const json_t *document)
 }
 
 /* False if the value is of another type or out of range. */
-static bool read_value(const json_t *value, kind kind, void *out)
+static bool read_value(const json_t *value, rws_config_kind kind, void *out)
 {
     const json_int_t n = json_integer_value(value);
     switch (kind) {
-    case TEXT: *(const char **)out = json_string_value(value); return json_is_string(value);
-    case COUNT: *(int *)out = (int)n; return json_is_integer(value) && n >= INT_MIN && n <= INT_MAX;
-    case BIG_COUNT: return read_big_count(value, out);
-    case FLAG: *(bool *)out = json_is_true(value); return json_is_boolean(value);
-    case NUMBER: *(double *)out = json_number_value(value); return json_is_number(value);
+    case RWS_CONFIG_TEXT: *(const char **)out = json_string_value(value); return json_is_string(value);
+    case RWS_CONFIG_INT: *(int *)out = (int)n; return json_is_integer(value) && n >= INT_MIN && n <= INT_MAX;
+    case RWS_CONFIG_COUNT: return read_big_count(value, out);
+    case RWS_CONFIG_FLAG: *(bool *)out = json_is_true(value); return json_is_boolean(value);
+    case RWS_CONFIG_NUMBER: *(double *)out = json_number_value(value); return json_is_number(value);
     }
     RWS_CHECK(!"a kind of value");
     return false;
 }
 
-/* Whether the number that was read lies within the limits of its field. */
-static bool is_in_range(int field, const void *value)
-{
-    const uint64_t least = fields[field].least, most = fields[field].most;
-    if (!most) return true;
-    switch (fields[field].kind) {
-    case COUNT: return *(const int *)value >= (int)least && *(const int *)value <= (int)most;
-    case BIG_COUNT: return *(const uint64_t *)value >= least && *(const uint64_t *)value <= most;
-    case NUMBER: return *(const double *)value >= (double)least && *(const double *)value <= (double)most;
-    default: return true;
-    }
-}
-
 static bool is_known(const char *key)
 {
-    for (int i = 0; i < N_FIELDS; i++) {
-        if (strcmp(key, fields[i].key) == 0) return true;
-    }
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (strcmp(key, m->name) == 0) return true;
     static const char *const others[] = {"format", "version", "settings", RWS_CONFIG_FINGERPRINT};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(key, others[i]) == 0) return true;
@@ -371,23 +327,24 @@ static rws_status check_format(const char *file, const json_t *document, rws_err
                     RWS_CONFIG_FORMAT, RWS_VERSION_STRING);
 }
 
-static rws_status read_field(const char *file, const json_t *document, int i, rws_config *config, rws_error *err)
+static rws_status read_member(const char *file, const json_t *document, const rws_config_member *m, rws_config *config,
+                              rws_error *err)
 {
-    const json_t *value = json_object_get(document, fields[i].key);
-    if (!value && strcmp(fields[i].key, PARTICLE_SHARDS) == 0) {
+    const json_t *value = json_object_get(document, m->name);
+    if (!value && strcmp(m->name, PARTICLE_SHARDS) == 0) {
         config->particle_shards = 1;
         return RWS_OK;
     }
-    if (!value) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file, fields[i].key);
-    if (!read_value(value, fields[i].kind, (char *)config + fields[i].at))
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file, fields[i].key, must_be[fields[i].kind]);
-    if (!is_in_range(i, (const char *)config + fields[i].at))
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be between %llu and %llu.", file, fields[i].key,
-                        (unsigned long long)fields[i].least, (unsigned long long)fields[i].most);
+    if (!value) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file, m->name);
+    if (!read_value(value, m->kind, (char *)config + m->offset))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file, m->name, must_be[m->kind]);
+    if (!rws__config_fits(m, config))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be between %llu and %llu.", file, m->name,
+                        (unsigned long long)m->least, (unsigned long long)m->most);
     return RWS_OK;
 }
 
-/* The keys that are no fields of an rws_config. */
+/* The keys that are no members of an rws_config. */
 static rws_status check_others(const char *file, json_t *document, rws_error *err)
 {
     const json_t *version = json_object_get(document, "version"), *settings = json_object_get(document, "settings"),
@@ -410,7 +367,8 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
 {
     const rws_quoted file = rws__quote(path);
     RWS_TRY(check_format(file.text, document, err));
-    for (int i = 0; i < N_FIELDS; i++) RWS_TRY(read_field(file.text, document, i, config, err));
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        RWS_TRY(read_member(file.text, document, m, config, err));
     RWS_TRY(check_others(file.text, document, err));
     return read_settings(path, json_object_get(document, "settings"), config, text, err);
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "data/json.h"
+#include "program/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,11 @@ char *rws__config_text(const json_t *document)
 /* Keys that may change while a run continues. */
 static bool may_change(const char *key)
 {
-    static const char *const keys[] = {"format",     "version", "model",   RWS_CONFIG_FINGERPRINT,
-                                       "iterations", "lr",      "threads", "scalar"};
+    static const char *const keys[] = {"format", "version", "model", RWS_CONFIG_FINGERPRINT, "scalar"};
+    const rws_config_member *m = rws__config_member(key); /* those that may change have one name everywhere */
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(key, keys[i]) == 0) return true;
-    return false;
+    return m && m->free;
 }
 
 char *rws__config_identity(const json_t *document)

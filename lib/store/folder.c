@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "data/safetensors.h"
+#include "store/checkpoint_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static void set_paths(rws_folder *f, const char *path)
     f->path = strndup(path, length);
     if (!f->path) return;
     f->config_path = rws__file_join(f->path, "config.json");
-    f->checkpoint_path = rws__file_join(f->path, "checkpoint.safetensors");
-    f->previous_path = rws__file_join(f->path, "checkpoint.previous.safetensors");
+    f->checkpoint_path = rws__file_join(f->path, rws_checkpoint_name);
+    f->previous_path = rws__file_join(f->path, rws_checkpoint_previous_name);
     f->store_path = rws__file_join(f->path, "metrics.sqlite");
 }
 
@@ -258,17 +258,17 @@ const char *rws__folder_warnings(const rws_folder *f)
  * without the key may be older, but no version that writes SHA-256 into config.json leaves it out. */
 static rws_status note_model(rws_folder *f, const char *model, rws_error *err)
 {
-    rws_safetensors *st;
-    rws_error        unread;
-    const char      *object = rws__config_fingerprint_of(f->config.document);
+    rws_checkpoint_file *st;
+    rws_error            unread;
+    const char          *object = rws__config_fingerprint_of(f->config.document);
     f->recorded = (rws_recorded){f->path, model, object, NULL, f->store_model};
-    const rws_status status = rws__safetensors_open(f->checkpoint_path, &st, &unread);
+    const rws_status status = rws__checkpoint_open(f->checkpoint_path, &st, &unread);
     if (status != RWS_OK) return status == RWS_NO_MEMORY ? rws_no_memory(err, "a checkpoint") : RWS_OK;
-    const char *found = rws__safetensors_metadata(st, "model_fingerprint");
+    const char *found = rws__checkpoint_metadata(st, "model_fingerprint");
     if (!found && object && strncmp(object, "sha256:", 7) == 0) found = "";
     f->recorded.checkpoint = f->checkpoint_object = found ? strdup(found) : NULL;
     const bool memory = !found || f->checkpoint_object;
-    rws__safetensors_close(st);
+    rws__checkpoint_close(st);
     return memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "program/config.h"
 #include "program/object.h"
 #include "train/trainer.h"
 
@@ -121,7 +122,7 @@ rws_status rws__trainer_requests(rws_trainer *t, rws_error *err)
 
 /* ---- state that the ranks hold together */
 
-rws_status rws__trainer_spread_state(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_broadcast_state(rws_trainer *t, rws_error *err)
 {
     rws_comm    *c = t->ranks.comm;
     rws_params  *p = &t->program.setup.params;
@@ -156,19 +157,10 @@ static uint64_t hash_text(uint64_t h, const char *text)
 
 static uint64_t hash_config(const rws_config *c, uint64_t h)
 {
-    const double numbers[] = {c->particles,
-                              c->batch,
-                              c->shards,
-                              c->particle_shards,
-                              c->n_test,
-                              c->eval_particles,
-                              (double)c->iterations,
-                              (double)c->eval_every,
-                              c->scalar,
-                              c->l2};
-    h = rws__hash(h, numbers, sizeof numbers);
-    h = rws__hash(h, &c->seed, sizeof c->seed);
-    h = hash_text(hash_text(hash_text(h, c->method), c->optimiser), c->lr);
+    char text[RWS_CONFIG_VALUE];
+    for (const rws_config_member *m = rws_config_members; m->name; m++)
+        if (strcmp(m->name, "model") != 0 && strcmp(m->name, "threads") != 0)
+            h = hash_text(h, rws__config_value(m, c, text));
     for (int i = 0; i < c->n_set; i++) h = hash_text(h, c->set[i]);
     return h;
 }

@@ -1,6 +1,7 @@
 /* trainer.c - from a configuration to a trainer that is ready for its first step. */
 #include "train/trainer.h"
 
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "store/checkpoint.h"
 #include "train/given.h"
@@ -163,11 +164,15 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
 {
     const rws_config *c = &t->program.config;
     rws_name_list     names = {0};
+    rws_nearest       near = rws__nearest_to(c->optimiser);
     t->optimiser = rws__optimiser_find(c->optimiser);
     if (!t->optimiser) {
-        for (int i = 0; rws_optimisers[i]; i++) rws__name_list_add(&names, rws_optimisers[i]->name);
-        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; the optimisers are %s.",
-                        rws__quote_short(c->optimiser).text, names.text);
+        for (int i = 0; rws_optimisers[i]; i++) {
+            rws__name_list_add(&names, rws_optimisers[i]->name);
+            rws__nearest_try(&near, rws_optimisers[i]->name);
+        }
+        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"%s; the optimisers are %s.",
+                        rws__quote_short(c->optimiser).text, rws__nearest_hint(&near).text, names.text);
     }
     t->optim = t->optimiser->defaults;
     t->optim.l2 = c->l2;
@@ -179,7 +184,7 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
 static rws_status scale_guide(rws_trainer *t, rws_error *err)
 {
     rws_program *p = &t->program;
-    rws_random   random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, 4), 0);
+    rws_random   random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, RWS_INIT_GUIDE_SCALE), 0);
     if (!p->guide) return RWS_OK;
     RWS_TRY(RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TRAIN, 0, p->config.batch, &random, t->batch));
     rws__guide_scale(p->guide, p->config.batch, (const float *const *)t->batch);
@@ -235,7 +240,7 @@ rws_status rws__trainer_open(const rws_config *config, const rws_recorded *recor
     rws_status   status = t ? build(t, config, recorded, model, err) : rws_no_memory(err, "a trainer");
     status = rws__comm_agree(rws__comm_world(), status, err);
     if (status == RWS_OK) status = rws__trainer_meet(t, err);
-    if (status == RWS_OK) status = rws__slices_share(t, err);
+    if (status == RWS_OK) status = rws__slices_map(t, err);
     if (status == RWS_OK) return RWS_OK;
     rws_trainer_free(t);
     *out = NULL;
@@ -279,11 +284,7 @@ size_t rws_trainer_size(const rws_trainer *t)
 
 bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
 {
-    if (!t || !out || i < 0 || i >= t->program.setup.params.n) return false;
-    const rws_param *p = t->program.setup.params.list[i];
-    *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
-    out->n_dims = rws__param_shape(p, out->shape);
-    return true;
+    return t && rws__program_param(&t->program, i, out);
 }
 
 bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out)
@@ -309,6 +310,9 @@ rws_engine_stats rws__trainer_take_stats(rws_trainer *t)
         total.nodes += s.nodes;
         total.paths += s.paths;
         total.operations += s.operations;
+        total.ended += s.ended;
+        total.ended_clock += s.ended_clock;
+        total.resampled += s.resampled;
         total.particles += s.particles;
         total.calls += s.calls;
         total.flops += s.flops;

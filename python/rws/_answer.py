@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _rws
 from ._data import pack_all, pack_series, read_columns
+from ._helpers import unknown
 from ._life import live
 from ._rws import Error
 
@@ -28,7 +29,7 @@ class Questions:
         known = {f[0] for f in fields}
         for name in given:
             if name not in known:
-                raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in fields)}.")
+                raise Error(unknown("field", name, (f[0] for f in fields)))
         out: list[Optional[np.ndarray]] = []
         for name, dim, label, item, most, is_input in fields:
             x = given.get(name)
@@ -139,7 +140,7 @@ class Asker(Questions):
         declared = self._inner.fields
         for name in data:
             if all(name != f[0] or f[2] for f in declared):
-                raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in declared if not f[2])}.")
+                raise Error(unknown("field", name, (f[0] for f in declared if not f[2])))
         out: list[Optional[np.ndarray]] = []
         for name, dim, label, item, most, _ in declared:
             if name not in data and not label:
@@ -236,9 +237,14 @@ class Answer:
     """Equal reports of particles: `reports`, and their probability by `guide`, `posterior` (importance weights), `exact`. `error` is
     the Monte-Carlo standard error of `posterior`."""
 
-    def __init__(self, inner: tuple[Any, float, float, float, float]) -> None:
-        reports, self.guide, self.posterior, self.exact, self.error = inner
-        self.reports = _merged(reports)
+    guide: float
+    posterior: float
+    exact: float
+    error: float
+
+    def __init__(self, inner: dict[str, Any]) -> None:
+        self.reports = _merged(inner.pop("reports"))
+        self.__dict__.update(inner)
 
     def __repr__(self) -> str:
         exact = "" if self.exact != self.exact else f", exact={self.exact:.4g}"
@@ -249,9 +255,16 @@ class Particle:
     """Particles that made the same choices: `choices` by site, log_p, log_q, weight, count; log_given is log q of choices
     that were given, which is no part of log_q."""
 
-    def __init__(self, inner: tuple[Any, ...], answers: list[Answer]) -> None:
-        self.log_p, self.log_q, self.weight, self.count, self.answer, listed, self.log_given = inner
-        self.choices = _choices(listed)
+    log_p: float
+    log_q: float
+    log_given: float
+    weight: float
+    count: int
+    answer: int
+
+    def __init__(self, inner: dict[str, Any], answers: list[Answer]) -> None:
+        self.choices = _choices(inner.pop("choices"))
+        self.__dict__.update(inner)
         self.reports = answers[self.answer].reports if answers else {}
 
     def __repr__(self) -> str:
@@ -263,14 +276,21 @@ class Answers(list[Answer]):
     say: "reliable", "doubtful" or "unreliable"; `advice` says why, and what to do. `ess`, `k_hat` (the Pareto k of the weights, with
     its limit `k_limit`) and `log_evidence_error` are what it rests on."""
 
-    def __init__(self, inner: Mapping[str, Any]) -> None:
-        super().__init__(Answer(a) for a in inner["answers"])
-        self.particles = [Particle(p, self) for p in inner["particles"]]
-        self.n_particles, self.ess = inner["n_particles"], inner["ess"]
-        self.log_evidence, self.exact_log_evidence = inner["log_evidence"], inner["exact_log_evidence"]
-        self.log_evidence_error, self.k_hat, self.k_limit = inner["log_evidence_error"], inner["k_hat"], inner["k_limit"]
-        self.verdict, self.advice = inner["verdict"], inner["advice"]
-        self._held = inner["held"]  # the answers of the library; in a copy, their text
+    n_particles: int
+    ess: float
+    log_evidence: float
+    log_evidence_error: float
+    exact_log_evidence: float
+    k_hat: float
+    k_limit: float
+    verdict: str
+    advice: str
+
+    def __init__(self, inner: dict[str, Any]) -> None:
+        super().__init__(Answer(a) for a in inner.pop("answers"))
+        self.particles = [Particle(p, self) for p in inner.pop("particles")]
+        self._held = inner.pop("held")  # the answers of the library; in a copy, their text
+        self.__dict__.update(inner)
 
     def _json(self) -> str:
         return self._held if isinstance(self._held, str) else _rws.answers_json(self._held, bool(self.particles))

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import types
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import numpy as np
+
+
+def unknown(kind: str, name: str, names: Iterable[str]) -> str:
+    """The message that there is no `kind` of this name, with the one that was probably meant and all that there are."""
+    names = list(names)
+    folded = {n.lower().replace("-", "_"): n for n in reversed(names)}
+    wanted = name.lower().replace("-", "_")
+    near = difflib.get_close_matches(wanted, folded, 1) or [n for n in folded if len(wanted) > 2 and wanted in n]
+    hint = f" (did you mean {folded[near[0]]!r}?)" if near else ""
+    return f"There is no {kind} {name!r}{hint}; the {kind}s are {', '.join(map(repr, names))}."
 
 
 class Carry(types.SimpleNamespace):

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _rws
 from ._data import Arrays, Column, Declared, Described, orders, pack_all, pack_series
+from ._helpers import unknown
 from ._rws import Error
 
 __all__ = ["Model", "Setting", "Setup", "Table", "Evaluation", "metric", "posterior_metric", "guide_metric", "snapshot"]
@@ -410,7 +411,7 @@ class Model:
         """Refuses fields that do not exist, and fields that are missing; labels may be."""
         for name in given:
             if name not in self._sizes:
-                raise Error(f"There is no field {name!r}; the fields are {', '.join(map(repr, self._sizes))}.")
+                raise Error(unknown("field", name, self._sizes))
         for name in self._sizes:
             if given.get(name) is None and name not in self._labels:
                 raise Error(f"The field {name!r} is missing.")

@@ -16,11 +16,12 @@ from . import _code, _rws
 from ._answer import Answers, AnswerTable, Asker, Calibration, Questions, Sample
 from ._data import Arrays, Described
 from ._figure import Figure, chart
+from ._helpers import unknown
 from ._life import join, live
 from ._model import Model
 from ._progress import CtrlC, bar, counter
 from ._rws import Error
-from ._store import PathLike, Stored, runs, safetensors
+from ._store import PathLike, Stored, runs
 
 __all__ = ["train", "open", "resume", "Trainer", "Run", "Measures", "Interrupted", "models", "methods", "optimisers"]
 
@@ -65,11 +66,13 @@ _OPTIONS = ("method", "particles", "batch", "iterations", "eval_every", "n_test"
 def _config(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in _OPTIONS and name not in ("model", "changed"):
-            raise TypeError(f"There is no option {name!r}; the options are {', '.join(_OPTIONS)}.")
+            raise TypeError(unknown("option", name, _OPTIONS))
     c = {k: v for k, v in given.items() if v is not None}
     if not c.pop("check", True):
         c["no_check"] = 1
     for name in ("particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "shards", "particle_shards"):
+        if isinstance(c.get(name), float) and c[name].is_integer():
+            c[name] = int(c[name])  # 1e5
         if name in c and c[name] == 0:
             raise ValueError(f"{name} is at least 1; leave it out for the default.")
     if "lr" in c:
@@ -242,7 +245,7 @@ class Trainer(Questions):
         arrays = {}
         for name, x in values.items():
             if name not in has:
-                raise KeyError(f"There is no parameter {name!r}; the parameters are {', '.join(map(repr, has))}.")
+                raise KeyError(unknown("parameter", name, has))
             a = arrays[name] = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, np.float32)
             if a.shape != has[name]:
                 raise ValueError(f"The parameter {name!r} has the shape {has[name]}, not {a.shape}.")
@@ -567,12 +570,7 @@ class Run:
         """The parameters by name, as PyTorch names them: arrays, or tensors with torch=True."""
         if self.trainer:
             return self.trainer.state_dict(torch)
-        values = {n: a for n, a in safetensors(os.path.join(self._in_folder(), "checkpoint.safetensors")).items()
-                  if not n.startswith("optimiser.") and n not in ("method.memory", "iteration", "seconds")}
-        if torch:
-            import torch as t
-            return {n: t.from_numpy(a.copy()) for n, a in values.items()}
-        return values
+        return _state_dict(self._posterior()._inner.params, torch)
 
     def _stored(self) -> Stored:
         return runs(self._in_folder())[0]

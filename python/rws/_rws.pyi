@@ -556,6 +556,9 @@ class Posterior:
     @property
     def fields(self) -> list[tuple[str, int, bool, int, int, bool]]:
         """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
+    @property
+    def params(self) -> list[tuple[str, str, np.ndarray]]:
+        """Name, group and numbers of each parameter."""
 
 class Program:
     """A Python class as a model of the library."""

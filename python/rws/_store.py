@@ -1,8 +1,7 @@
-"""What the folders of runs hold: metrics in stores, and checkpoints."""
+"""What the stores of runs hold."""
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Union
 
@@ -16,16 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["Stored", "Stores", "runs"]
 
 PathLike = Union[str, "os.PathLike[str]"]
-
-
-def safetensors(path: str) -> dict[str, np.ndarray]:
-    with open(path, "rb") as f:
-        n = int.from_bytes(f.read(8), "little")
-        header = json.loads(f.read(n))
-        data = f.read()
-    types = {"F32": "<f4", "F64": "<f8", "U64": "<u8", "I64": "<i8"}
-    return {k: np.frombuffer(data[t["data_offsets"][0]:t["data_offsets"][1]], types[t["dtype"]]).reshape(t["shape"])
-            for k, t in header.items() if k != "__metadata__"}
 
 
 class Stored:

@@ -59,6 +59,20 @@ PyMethodDef rwspy_answer_functions[] = {
     {0},
 };
 
+PyObject *rwspy_params_append(PyObject *list, const rws_param_view *v)
+{
+    static const char *const groups[] = {"theta", "phi", "control", "baseline"};
+    PyObject *shape = PyTuple_New(v->n_dims), *flat = shape ? rwspy_array(v->values, 1, v->rows * v->cols) : NULL;
+    for (int d = 0; flat && d < v->n_dims; d++) PyTuple_SET_ITEM(shape, d, PyLong_FromLong(v->shape[d]));
+    PyObject *array = flat ? PyObject_CallMethod(flat, "reshape", "O", shape) : NULL;
+    PyObject *entry = array ? Py_BuildValue("(ssN)", v->name, groups[v->group], array) : NULL;
+    Py_XDECREF(flat);
+    Py_XDECREF(shape);
+    if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
+    Py_XDECREF(entry);
+    return list;
+}
+
 PyObject *rwspy_fields_append(PyObject *list, const rws_field *f)
 {
     PyObject *entry = Py_BuildValue("(siOiiO)", f->name, f->dim, f->label ? Py_True : Py_False, f->item, f->most,
@@ -68,6 +82,22 @@ PyObject *rwspy_fields_append(PyObject *list, const rws_field *f)
     return list;
 }
 
+/* The numbers and texts of a structure by name, with a list under a name of its own; takes the list, which may be NULL. */
+static PyObject *members_object(rws_member_of of, const void *structure, const char *name, PyObject *list)
+{
+    const rws_answer_member *m;
+    PyObject                *d = list ? Py_BuildValue("{s:N}", name, list) : NULL;
+    for (int i = 0; d && (m = rws_answer_member_at(of, i)); i++) {
+        const char *text = rws_answer_member_text(m, structure);
+        PyObject   *x = text                          ? rwspy_text(text)
+                        : m->type == RWS_MEMBER_COUNT ? PyLong_FromDouble(rws_answer_member_number(m, structure))
+                                                      : PyFloat_FromDouble(rws_answer_member_number(m, structure));
+        if (!x || PyDict_SetItemString(d, m->name, x) != 0) Py_CLEAR(d);
+        Py_XDECREF(x);
+    }
+    return d;
+}
+
 PyObject *rwspy_answers_object(rws_answers *a)
 {
     PyObject *held = PyCapsule_New(a, held_answers, free_answers);
@@ -75,34 +105,29 @@ PyObject *rwspy_answers_object(rws_answers *a)
         rws_answers_free(a);
         return NULL;
     }
+    PyObject *all = members_object(RWS_OF_ANSWERS, a, "held", held), *lists = NULL;
+    if (!all) return NULL;
     PyObject *answers = PyList_New(a->n), *particles = PyList_New(a->n_weighted);
     for (int i = 0; answers && i < a->n; i++) {
-        PyObject *reports = rwspy_reported(a->list[i].reports, a->list[i].n_reports);
-        PyObject *entry = reports ? Py_BuildValue("(Ndddd)", reports, a->list[i].guide, a->list[i].posterior,
-                                                  a->list[i].exact, a->list[i].error)
-                                  : NULL;
+        const rws_answer *e = &a->list[i];
+        PyObject         *entry = members_object(RWS_OF_ANSWER, e, "reports", rwspy_reported(e->reports, e->n_reports));
         if (entry) PyList_SET_ITEM(answers, i, entry);
         else Py_CLEAR(answers);
     }
     for (int i = 0; particles && i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
-        PyObject           *choices = rwspy_choices_object(w->choices, w->n_choices);
-        PyObject *entry = choices ? Py_BuildValue("(dddiiNd)", w->log_p, w->log_q, w->weight, w->count, w->answer,
-                                                  choices, w->log_given)
-                                  : NULL;
+        PyObject *entry = members_object(RWS_OF_PARTICLE, w, "choices", rwspy_choices_object(w->choices, w->n_choices));
         if (entry) PyList_SET_ITEM(particles, i, entry);
         else Py_CLEAR(particles);
     }
     if (answers && particles)
-        return Py_BuildValue("{s:N,s:N,s:N,s:i,s:d,s:d,s:d,s:d,s:d,s:d,s:s,s:s}", "held", held, "answers", answers,
-                             "particles", particles, "n_particles", a->n_particles, "ess", a->ess, "log_evidence",
-                             a->log_evidence, "exact_log_evidence", a->exact_log_evidence, "log_evidence_error",
-                             a->log_evidence_error, "k_hat", a->k_hat, "k_limit", a->k_limit, "verdict",
-                             rws_trust_name(a->verdict), "advice", a->advice);
-    Py_DECREF(held);
+        lists =
+            Py_BuildValue("{s:O,s:O,s:i}", "answers", answers, "particles", particles, "n_particles", a->n_particles);
+    if (!lists || PyDict_Update(all, lists) != 0) Py_CLEAR(all);
+    Py_XDECREF(lists);
     Py_XDECREF(answers);
     Py_XDECREF(particles);
-    return NULL;
+    return all;
 }
 
 bool rwspy_choices_read(PyObject *list, rws_choice **out, int *n)

@@ -214,9 +214,13 @@ static PyObject *posterior_get(PyObject *self, void *what)
     if (!o->p) return PyErr_Format(rwspy_Error, "The posterior is closed.");
     if (*(const char *)what == 'i') return PyLong_FromUnsignedLongLong(rws_posterior_iteration(o->p));
     if (*(const char *)what == 'c') return rwspy_config_object(rws_posterior_config(o->p));
-    PyObject *list = PyList_New(0);
-    rws_field f;
-    for (int i = 0; list && rws_posterior_field(o->p, i, &f); i++) list = rwspy_fields_append(list, &f);
+    PyObject      *list = PyList_New(0);
+    rws_field      f;
+    rws_param_view v;
+    if (*(const char *)what == 'p')
+        for (int i = 0; list && rws_posterior_param(o->p, i, &v); i++) list = rwspy_params_append(list, &v);
+    else
+        for (int i = 0; list && rws_posterior_field(o->p, i, &f); i++) list = rwspy_fields_append(list, &f);
     return list;
 }
 
@@ -239,6 +243,7 @@ static PyMethodDef posterior_methods[] = {
 static PyGetSetDef posterior_members[] = {
     {"iteration", posterior_get, NULL, "How many iterations were done.", "i"},
     {"config", posterior_get, NULL, "The configuration, with all defaults.", "c"},
+    {"params", posterior_get, NULL, "Name, group and numbers of each parameter.", "p"},
     {"fields", posterior_get, NULL,
      "Name, numbers, whether it is a label, numbers of an item and most items of each field.", "f"},
     {0},

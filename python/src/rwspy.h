@@ -394,7 +394,8 @@ typedef struct {
 bool rwspy_question_read(PyObject *args, py_question *a);
 void rwspy_question_release(py_question *a);
 
-PyObject *rwspy_fields_append(PyObject *list, const rws_field *f); /* the list; NULL: an exception */
+PyObject *rwspy_fields_append(PyObject *list, const rws_field *f);      /* the list; NULL: an exception */
+PyObject *rwspy_params_append(PyObject *list, const rws_param_view *v); /* the same */
 /* Asks many questions; a list of (name, numbers or texts), the columns of their table. */
 PyObject *rwspy_ask_many(rws_posterior *p, struct program_object *program, PyObject *args);
 

@@ -425,21 +425,11 @@ static PyObject *trainer_give(PyObject *self, PyObject *args)
 static PyObject *trainer_params(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    static const char *const groups[] = {"theta", "phi", "control", "baseline"};
-    trainer_object          *o = (trainer_object *)self;
-    rws_param_view           v;
+    trainer_object *o = (trainer_object *)self;
+    rws_param_view  v;
     if (!usable(o)) return NULL;
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && rws_trainer_param(o->t, i, &v); i++) {
-        PyObject *shape = PyTuple_New(v.n_dims), *flat = shape ? rwspy_array(v.values, 1, v.rows * v.cols) : NULL;
-        for (int d = 0; flat && d < v.n_dims; d++) PyTuple_SET_ITEM(shape, d, PyLong_FromLong(v.shape[d]));
-        PyObject *array = flat ? PyObject_CallMethod(flat, "reshape", "O", shape) : NULL;
-        PyObject *entry = array ? Py_BuildValue("(ssN)", v.name, groups[v.group], array) : NULL;
-        Py_XDECREF(flat);
-        Py_XDECREF(shape);
-        if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
-        Py_XDECREF(entry);
-    }
+    for (int i = 0; list && rws_trainer_param(o->t, i, &v); i++) list = rwspy_params_append(list, &v);
     return list;
 }
 

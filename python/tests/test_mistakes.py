@@ -86,7 +86,7 @@ class Mistakes(unittest.TestCase):
 
     def test_options(self):
         for name in ("learning_rate", "progress", "n_particles"):
-            with self.assertRaisesRegex(TypeError, f"There is no option '{name}'; the options are method, .*, lr, "):
+            with self.assertRaisesRegex(TypeError, f"There is no option '{name}'.*; the options are 'method', .*, 'lr', "):
                 rws.Trainer(Mixture(), data=clusters(), **{name: 1})
         known = dict(method="ww", particles=2, batch=3, iterations=1, eval_every=1, n_test=2, eval_particles=2, seed=1, threads=1,
                      shards=1, particle_shards=1, scalar=False, optimiser="adam", lr=1e-3, l2=0.0, set=None,

@@ -34,10 +34,11 @@ BEGIN {
     # Apps are users of the library. Beyond the public headers they see
     #     base            errors, files, texts, clocks
     #     store           serve, sweep, rws: locks, checksums and folders of runs, which are not public
-    #     results         serve: the reader of a store that is being written; sweep: a folder that may have no runs yet
+    #     results         serve: the reader of a store that is being written; sweep: a folder that may have no runs yet; rws: keys
     #     ask             serve, rws: marginals and answers
     #     data            serve: JSON within limits; rws: tables of data to ask about
-    #     program         serve, rws: whether a shared object may be loaded; the settings of a model
+    #     program         serve, rws: whether a shared object may be loaded; the settings of a model; rws, sweep: the members of
+    #                     a configuration
     #     optim           sweep: checks a schedule before runs start
     #     comm, train     rws: ranks of a job; what bench and eval look into
     #     tensor dist nn  rws: the products that bench counts; the tables that list shows
@@ -45,8 +46,8 @@ BEGIN {
     may["apps/figure"] = "base"
     may["apps/paper"]  = "base figure"
     may["apps/serve"]  = "base data program store results ask figure"
-    may["apps/sweep"]  = "base optim store results rws"
-    may["apps/rws"]    = "base data comm tensor dist nn program store train ask models figure paper serve sweep"
+    may["apps/sweep"]  = "base program optim store results rws"
+    may["apps/rws"]    = "base data comm tensor dist nn program store train ask results models figure paper serve sweep"
 
     # Single files that see more, each for a reason.
     also["models/picture.c"] = also["models/picture.h"] = "base tensor engine nn" # ops of its own, which have no public header

@@ -45,7 +45,7 @@ refuses 'delta' train gmm --method ww --set delta=0.1
 refuses 'delta' train gmm --method dww --set delta=7
 refuses 'start' train gmm --set start=there
 refuses 'vimco' train gmm --method vimco --particles 1
-for value in 0 -1 1.5 10x ' 7' '' 1e3 99999999999999999999; do
+for value in 0 -1 1.5 10x ' 7' '' 1e-3 1e99 1.5e0 99999999999999999999; do
     refuses '--particles' train gmm --particles "$value"
 done
 refuses '--batch' train gmm -b 0
@@ -62,7 +62,7 @@ refuses '--resume' train gmm --resume
 refuses '--repeat' bench gmm --repeat 0
 refuses '--out' bench gmm --out here
 refuses 'There is no method "wake"; the methods are ws, ww,' train gmm --method wake
-refuses 'There is no optimiser "sdg"; the optimisers are sgd,' train gmm --optimiser sdg
+refuses 'There is no optimiser "sdg" (did you mean "sgd"?); the optimisers are sgd,' train gmm --optimiser sdg
 refuses 'A shared object is given by its path, with a slash: ./mine.so' train mine
 refuses 'Which run' eval
 refuses 'missing' eval missing
@@ -206,7 +206,7 @@ gives 0 "rws bench gmm --json" bench gmm -k 2 --json --iterations 200 --repeat 2
 [ "$(wc -l <out)" = 1 ]
 report $? "one object"
 for key in us_per_iteration us_per_iteration_median iterations threads peak_rss_mb rows_per_iteration \
-    rows_needed_per_iteration rows_by_history_per_iteration paths_per_iteration library_calls_per_iteration \
+    rows_needed_per_iteration rows_by_history_per_iteration paths_per_iteration ended_per_iteration library_calls_per_iteration \
     nodes_per_iteration particles_per_iteration kernel_calls_per_iteration gflops allocations_per_iteration machine_gflops; do
     grep -Eq "\"$key\":[0-9.e+-]+[,}]" out
     report $? "bench has $key"

@@ -185,7 +185,7 @@ report $? "has all metrics in the line of a run"
 # ---- rws sweep
 
 printf 'model gmm\nmetods ww\n' >typo.sweep
-refuses 'line 2: there is no key "metods"; the keys are model, methods,' sweep typo.sweep
+refuses 'line 2: there is no key "metods" (did you mean "methods"?); the keys are model, methods,' sweep typo.sweep
 cat >small.sweep <<END
 model      gmm
 methods    ww dww

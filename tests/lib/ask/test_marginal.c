@@ -148,8 +148,8 @@ static void test_json(void **state)
                                       {.exact = NAN}};
     const rws_answers answers = {list, 2, particles, 2, 4, 0.1, -INFINITY, NAN, NAN, 0.25, 0, RWS_UNRELIABLE, "Why."};
     static const char want[] =
-        "{\"particles\":4,\"ess\":0.1,\"k_hat\":0.25,\"k_limit\":0,\"verdict\":\"unreliable\",\"advice\":\"Why.\","
-        "\"log_evidence\":null,\"log_evidence_error\":null,\"n_answers\":2,\"answers\":[{\"posterior\":null,"
+        "{\"particles\":4,\"log_evidence\":null,\"log_evidence_error\":null,\"ess\":0.1,\"k_hat\":0.25,\"k_limit\":0,"
+        "\"verdict\":\"unreliable\",\"advice\":\"Why.\",\"n_answers\":2,\"answers\":[{\"posterior\":null,"
         "\"error\":0.5,\"exact\":0,\"guide\":0.33333333333333331,\"reports\":{\"sum\":2,\"why\":\"so\"}}],"
         "\"marginals\":["
         "{\"report\":\"sum\",\"visit\":0,\"posterior\":null,\"error\":null,\"guide\":0.33333333333333331,\"values\":["
@@ -164,8 +164,8 @@ static void test_json(void **state)
     assert_string_equal(text, want);
     free(text);
     assert_int_equal(rws_answers_json(&answers, &(rws_answers_shown){0}, &text, &err), RWS_OK);
-    assert_string_equal(text, "{\"particles\":4,\"ess\":0.1,\"k_hat\":0.25,\"k_limit\":0,\"verdict\":\"unreliable\","
-                              "\"advice\":\"Why.\",\"log_evidence\":null,\"log_evidence_error\":null,"
+    assert_string_equal(text, "{\"particles\":4,\"log_evidence\":null,\"log_evidence_error\":null,\"ess\":0.1,"
+                              "\"k_hat\":0.25,\"k_limit\":0,\"verdict\":\"unreliable\",\"advice\":\"Why.\","
                               "\"n_answers\":2,\"answers\":[]}");
     free(text);
 }

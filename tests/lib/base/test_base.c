@@ -1,6 +1,7 @@
 /* test_base.c - what everything stands on: the arena, random numbers by counter, matrix products, the flat vector of
  * parameters. Each against a plain twin, or against numbers published elsewhere. */
 #include "base/arena.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/vecmath.h"
@@ -13,6 +14,49 @@
 
 #include <Random123/philox.h>
 #include <string.h>
+
+/* ---- numbers as people type them */
+
+static void counts_are_read_up_to_their_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t    value;
+        const char *rest;
+    } good[] = {{"0", 0, ""},          {"10", 10, ""},
+                {"1e5", 100000, ""},   {"1E+2", 100, ""},
+                {"2.5e3", 2500, ""},   {"10k", 10000, ""},
+                {"1.5M", 1500000, ""}, {"2.50e1", 25, ""},
+                {"0e99", 0, ""},       {"18446744073709551615", UINT64_MAX, ""},
+                {"7-9", 7, "-9"},      {"3e", 3, "e"},
+                {"10x", 10, "x"},      {"4.", 4, "."}};
+    static const char *const bad[] = {"",
+                                      "-1",
+                                      " 1",
+                                      "+1",
+                                      "k",
+                                      ".5",
+                                      "1.5",
+                                      "1.25e1",
+                                      "1e20",
+                                      "1e101",
+                                      "18446744073709551616",
+                                      "18446744073709551615k"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        const char *at = good[i].text;
+        uint64_t    value = 42;
+        assert_true(rws__count_read(&at, &value));
+        assert_true(value == good[i].value);
+        assert_string_equal(at, good[i].rest);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *at = bad[i];
+        uint64_t    value;
+        assert_false(rws__count_read(&at, &value));
+        assert_ptr_equal(at, bad[i]);
+    }
+}
 
 /* ---- arena */
 
@@ -704,6 +748,7 @@ static void functions_are_right_to_three_units(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_are_read_up_to_their_end),
         cmocka_unit_test(arena_pieces_are_aligned_and_apart),
         cmocka_unit_test(arena_zeroes_what_was_used_before),
         cmocka_unit_test(arena_release_gives_back_what_came_after_the_mark),

@@ -489,7 +489,7 @@ static void test_schedule_refusals(void **state)
         {"1e-3,-5:/3", "an iteration"},
         {"1e-3,18446744073709551616:/3", "an iteration"},
         {"1e-3,10", "a colon"},
-        {"1e-3,1e5:/3", "a colon"},
+        {"1e-3,1e5x:/3", "a colon"},
         {"1e-3,10:", "after the colon"},
         {"1e-3,10:/", "after the colon"},
         {"1e-3,10:/-3", "after the colon"},

@@ -135,7 +135,7 @@ static void what_is_wrong_is_said(void **state)
     refuse("model gmm\nmethods ww\nparticles 2\nseeds 1-\n", "\"1-\"");
     refuse("model gmm\nmethods ww\nparticles 2\nseeds 0-18446744073709551615\n", "seeds");
     refuse("model gmm\nmethods ww\nparticles 2\nseeds 18446744073709551616\n", "seeds");
-    refuse("model gmm\nmethods ww\nparticles 2\niterations 1e5\n", "\"1e5\"");
+    refuse("model gmm\nmethods ww\nparticles 2\niterations 1.5\n", "\"1.5\"");
     refuse("model gmm\nmethods ww\nparticles 2\nl2 nan\n", "\"nan\"");
     refuse("model gmm\nmethods ww\nparticles 2\nlr 1 2\n", "one value");
     refuse("model gmm\nmethods ww\nparticles 2\nnonsense 1\n", "\"nonsense\"");
