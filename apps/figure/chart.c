@@ -71,7 +71,7 @@ static bool same_name(const rws_curve *a, const rws_curve *b)
 
 static bool has_marks(const rws_curve *curve)
 {
-    return curve->n <= MARKS_UP_TO;
+    return curve->n <= MARKS_UP_TO && curve->line != RWS_LINE_LEVEL;
 }
 
 static const rws_panel *panel_at(const rws_chart *chart, int row, int column)
@@ -454,7 +454,7 @@ static double at_y(const scale *y, rws_box box, double value)
 static void draw_band(const plan *p, int column, const scale *y, rws_box box, const rws_curve *curve)
 {
     cairo_t   *cairo = rws__canvas_cairo(p->canvas);
-    rws_colour colour = rws__colour_tint(rws__style_find(curve->method)->colour, curve->shade);
+    rws_colour colour = rws__colour_shade(rws__style_find(curve->method)->colour, curve->shade);
     for (int from = 0, to; from < curve->n; from = to + 1) {
         for (to = from; to < curve->n; to++) {
             if (!isfinite(curve->x[to]) || !isfinite(curve->low[to]) || !isfinite(curve->high[to])) break;
@@ -719,6 +719,7 @@ rws_status rws__chart_draw(const rws_chart *chart, const char *path, rws_error *
     check(chart);
     plan p = {.chart = chart};
     RWS_TRY(rws__canvas_new(path, chart->dpi, &p.canvas, err));
+    rws__canvas_font(p.canvas, chart->font);
     p.x = g_new0(scale, chart->n_columns);
     p.y = g_new0(scale, chart->n_rows * chart->n_columns);
     p.left = g_new0(double, chart->n_columns);

@@ -12,6 +12,7 @@
 #include "rws/options.h"
 #include "rws/reopen.h"
 #include "rws/output.h"
+#include "rws/progress.h"
 #include "comm/comm.h"
 #include "train/inspect.h"
 #include "tensor/gemm.h"
@@ -144,16 +145,25 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Between what is timed. */
+static void show(rws_progress *p, int done)
+{
+    if (rws_rank() == 0) rws__progress_show(p, (uint64_t)done);
+}
+
 static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, const moment *start, result *out,
                                   rws_error *err)
 {
-    uint64_t iterations = 0;
-    double   each[MAX_REPEATS];
+    uint64_t     iterations = 0;
+    double       each[MAX_REPEATS];
+    rws_progress progress;
+    rws__progress_init(&progress, rws_trainer_model(t)->name, 0, (uint64_t)repeats + 2);
     RWS_TRY(warm_up(t, &iterations, err));
     if (wanted) iterations = wanted;
     const uint64_t before = rws__trainer_allocations(t);
     for (int i = 0; i < repeats; i++) {
         chunk c;
+        show(&progress, i + 1);
         rewind_to(start, t);
         RWS_TRY(time_chunk(t, iterations, &c, err));
         each[i] = seconds_each(&c);
@@ -168,10 +178,12 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
     /* The same iterations once more, not timed, because counting takes time. */
     chunk counted;
+    show(&progress, repeats + 1);
     rewind_to(start, t);
     rws__trainer_count_rows(t, true);
     RWS_TRY(time_chunk(t, iterations, &counted, err));
     rws__trainer_count_rows(t, false);
+    rws__progress_clear(&progress);
     out->needed = counted.stats.needed;
     out->history = counted.stats.history;
     return RWS_OK;

@@ -92,8 +92,8 @@ static const struct argp argp = {
            "    seeds      1-10\n"
            "    set        start far\n"
            "    set        dww.delta 0.1 0.2 # every combination is a run\n"
-           "    iterations 100000            # also batch, lr, optimiser, l2, shards,\n"
-           "    eval-every 1000              # particle-shards, eval-data, eval-particles\n"
+           "    lr         1e-3 1e-4         # also batch, optimiser, l2, eval-every, shards,\n"
+           "    iterations 10k               # particle-shards, eval-data, eval-particles\n"
            "    final      5000 1000         # after training: particles, test data",
     .children = (const struct argp_child[]){{.argp = &rws_campaign_argp}, {0}},
 };

@@ -52,7 +52,7 @@ static rws_status ask_about_test_data(session *s, rws_picture_grid *grid, rws_er
 }
 
 /* Draws RUN/pictures/ITERATION.png. */
-static rws_status draw(const session *s, const rws_picture_grid *grid, rws_error *err)
+static rws_status draw(const session *s, rws_picture_grid *grid, rws_error *err)
 {
     const uint64_t done = rws_trainer_iteration(s->trainer);
     char           name[32], title[48];
