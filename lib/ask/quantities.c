@@ -1,6 +1,7 @@
 #include "ask/quantities.h"
 
 #include "ask/ask.h"
+#include "base/list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +17,8 @@ void rws__quantities_release(rws_quantities *o)
 
 static void add(rws_quantities *o, rws_quantity x)
 {
-    if (o->n == o->capacity) {
-        const int     capacity = 2 * o->capacity + 256;
-        rws_quantity *longer = realloc(o->list, (size_t)capacity * sizeof *longer);
-        o->starved |= !longer;
-        if (!longer) return;
-        o->list = longer;
-        o->capacity = capacity;
-    }
-    o->list[o->n++] = x;
+    o->starved |= !rws__list_grow(&o->list, o->n, &o->capacity, sizeof *o->list);
+    if (!o->starved) o->list[o->n++] = x;
 }
 
 static void add_values(rws_quantities *o, rws_quantity x, const float *value, int dim)

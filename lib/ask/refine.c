@@ -127,6 +127,13 @@ static rws_pass pass_of(rws_chains *c, int n_particles)
     return pass;
 }
 
+static rws_status forward(rws_chains *c, const rws_pass *pass, rws_error *err)
+{
+    RWS_TRY(rws__engine_forward(c->engine, pass, err));
+    if (!rws__engine_scores(c->engine)->sums) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "Answers are not refined where a site is summed: its values have no chain.");
+}
+
 /* ---- i-SIR */
 
 /* Goes to a row of the pass with its share of the weights so far, of which log_total has the sum. */
@@ -154,7 +161,7 @@ rws_status rws__chains_resample(rws_chains *c, rws_error *err)
         rws_pass pass = pass_of(c, c->n_proposals - k < most ? c->n_proposals - k : most);
         pass.given = c->question->given;
         pass.n_given = c->question->n_given;
-        RWS_TRY(rws__engine_forward(c->engine, &pass, err));
+        RWS_TRY(forward(c, &pass, err));
         for (int i = 0; i < c->n; i++) RWS_TRY(choose_row(c, i, err));
     }
     return RWS_OK;
@@ -240,7 +247,7 @@ rws_status rws__chains_move(rws_chains *c, rws_error *err)
     pass.given = c->given;
     pass.given_start = c->given_start;
     pass.given_where_fits = true;
-    RWS_TRY(rws__engine_forward(c->engine, &pass, err));
+    RWS_TRY(forward(c, &pass, err));
     for (int i = 0; i < c->n; i++)
         if (c->now[i].n_free) RWS_TRY(decide(c, i, err));
     return RWS_OK;
