@@ -1,4 +1,5 @@
 /* calibrate.c - rws calibrate: does a guide give the posterior of its model? Calibration by simulation, as a table and a figure. */
+#include "ask/answers_json.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "figure/chart.h"
@@ -126,36 +127,10 @@ static void print_table(const rws_calibration *c)
                c->n_impossible, c->n_simulations);
 }
 
-static void write_list(rws_buffer *b, const char *key, const double *list, int n)
-{
-    rws__buffer_open_key(b, key, '[');
-    for (int i = 0; i < n; i++) rws__buffer_exact(b, list[i]);
-    rws__buffer_close(b, ']');
-}
-
 static void print_json(const rws_calibrated *c)
 {
     rws_buffer b = {0};
-    rws__buffer_open(&b, '{');
-    rws__buffer_key_text(&b, "quantity", c->name);
-    rws__buffer_key_text(&b, "by", c->guide ? "guide" : "weights");
-    rws__buffer_key_number(&b, "ranks", c->n);
-    rws__buffer_key_exact(&b, "p", c->p);
-    rws__buffer_key_exact(&b, "p_adjusted", c->p_adjusted);
-    write_list(&b, "coverage", c->coverage, RWS_CALIBRATION_INTERVALS);
-    if (!isnan(c->confidence_error)) {
-        rws__buffer_key_exact(&b, "ece", c->confidence_error);
-        rws__buffer_key_exact(&b, "accuracy", c->accuracy);
-    }
-    rws__buffer_open_key(&b, "histogram", '[');
-    for (int i = 0; i < RWS_CALIBRATION_BINS; i++) rws__buffer_number(&b, c->histogram[i]);
-    rws__buffer_close(&b, ']');
-    if (!isnan(c->p)) {
-        write_list(&b, "difference", c->difference, GRID - 1);
-        write_list(&b, "low", c->low, GRID - 1);
-        write_list(&b, "high", c->high, GRID - 1);
-    }
-    rws__buffer_close(&b, '}');
+    rws__calibrated_write(c, &b);
     rws__output_buffer(&b);
 }
 

@@ -1,4 +1,4 @@
-/* asking.c - the routes that ask a trained run: infer, sample, score.
+/* asking.c - the routes that ask a trained run: infer, sample, score, calibrate.
  *
  * A request that carries many data, or wants many samples, is answered line by line while the answers are computed. As
  * many questions are answered at a time as there are threads; others wait, and are refused when they have waited for the
@@ -20,8 +20,9 @@
 #include <string.h>
 
 enum {
-    BATCH = 1000,    /* samples that are drawn at a time */
-    MAX_MOMENTS = 8, /* of a choice in marginals; a picture or a code has more */
+    BATCH = 1000,      /* samples that are drawn at a time */
+    SIMULATIONS = 300, /* of a calibration, unless the request says how many */
+    MAX_MOMENTS = 8,   /* of a choice in marginals; a picture or a code has more */
     MAX_PARTICLES = 1000
 };
 #define MAX_NUMBERS 2e7 /* in the fields of all samples of a batch */
@@ -457,4 +458,54 @@ bool rws__answer_score(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     asking *a = begin_body(c, r, RWS_BODY_SCORE, reply);
     return a && answer_once(a, write_score, reply);
+}
+
+/* ---- calibrate */
+
+static bool is_over(void *context)
+{
+    return is_late(context) || is_idle(context);
+}
+
+static rws_status simulate(asking *a, rws_frame *f, rws_calibration **out, rws_error *err)
+{
+    const rws_simulations how = {.n_particles = a->body.particles,
+                                 .refine = a->body.refine,
+                                 .seed = a->body.seed,
+                                 .threads = 1,
+                                 .stop = is_over,
+                                 .context = a};
+    a->until = rws__clock_now() + a->core->options.max_seconds;
+    const rws_status status = rws_posterior_simulate(rws__opened_posterior(a->opened), a->body.samples, &how, f, err);
+    if (status == RWS_STOPPED)
+        return rws_fail(err, status, "%d of %d simulations took %g seconds: ask for fewer, or with fewer particles.",
+                        rws_frame_rows(f), a->body.samples, a->core->options.max_seconds);
+    return status == RWS_OK ? rws_calibration_new(f, out, err) : status;
+}
+
+static rws_status write_calibration(asking *a, rws_buffer *out, rws_error *err)
+{
+    rws_frame       *f;
+    rws_calibration *c = NULL;
+    RWS_TRY(rws_frame_new(&f, err));
+    const rws_status status = simulate(a, f, &c, err);
+    rws_frame_free(f);
+    if (status != RWS_OK) return status;
+    rws__buffer_open(out, '{');
+    rws__buffer_key_number(out, "simulations", c->n_simulations);
+    rws__buffer_key_number(out, "impossible", c->n_impossible);
+    rws__buffer_open_key(out, "quantities", '[');
+    for (int i = 0; i < c->n; i++) rws__calibrated_write(&c->list[i], out);
+    rws__buffer_close(out, ']');
+    rws__buffer_close(out, '}');
+    rws_calibration_free(c);
+    return RWS_OK;
+}
+
+bool rws__answer_calibrate(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    asking *a = begin_body(c, r, RWS_BODY_CALIBRATE, reply);
+    if (!a) return false;
+    if (a->body.samples == 1) a->body.samples = SIMULATIONS;
+    return answer_once(a, write_calibration, reply);
 }

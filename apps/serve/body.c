@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP = 10, MAX_TOP = 1000, MAX_TEXT = 20000, MAX_SIDE = 1024, MAX_CHOICES = 20000, MAX_TEST = 1000000 };
+enum {
+    TOP = 10,
+    MAX_TOP = 1000,
+    MAX_REFINE = 10000,
+    MAX_TEXT = 20000,
+    MAX_SIDE = 1024,
+    MAX_CHOICES = 20000,
+    MAX_TEST = 1000000
+};
 
 void rws__body_release(rws_body *p)
 {
@@ -289,9 +297,10 @@ static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_fi
                             const rws_body_limits *limits, rws_body *out, rws_error *err)
 {
     static const char *const keys[] = {
-        [RWS_BODY_INFER] = DATUM " data given particles seed top particles_listed marginals",
+        [RWS_BODY_INFER] = DATUM " data given particles seed refine top particles_listed marginals",
         [RWS_BODY_SAMPLE] = " n seed particles_listed fields test",
         [RWS_BODY_SCORE] = DATUM " choices",
+        [RWS_BODY_CALIBRATE] = " simulations particles seed refine",
     };
     double seed = 1;
     if (!json_is_object(body)) return rws_fail(err, RWS_BAD_INPUT, "The body is a JSON object.");
@@ -299,11 +308,14 @@ static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_fi
     RWS_TRY(read_count(body, "seed", 0, 9007199254740992.0, &seed, err));
     RWS_TRY(read_int(body, "particles", 1, limits->particles, &out->particles, err));
     RWS_TRY(read_int(body, "top", 0, MAX_TOP, &out->top, err));
+    RWS_TRY(read_int(body, "refine", 0, MAX_REFINE, &out->refine, err));
     RWS_TRY(read_int(body, "n", 1, limits->samples, &out->samples, err));
+    RWS_TRY(read_int(body, "simulations", 50, limits->samples, &out->samples, err));
     RWS_TRY(read_bool(body, "particles_listed", &out->listed, err));
     RWS_TRY(read_bool(body, "marginals", &out->marginals, err));
     out->seed = (uint64_t)seed;
     if (kind == RWS_BODY_SAMPLE) return read_inputs(body, fields, n_fields, out, err);
+    if (kind == RWS_BODY_CALIBRATE) return RWS_OK;
     RWS_TRY(read_data(body, fields, n_fields, limits, out, err));
     if ((double)out->n_data * out->particles > limits->work)
         return rws_fail(err, RWS_BAD_INPUT, "A request takes at most %.0f particles of all data together, not %d x %d.",
@@ -315,6 +327,7 @@ static rws_status read_body(const json_t *body, rws_body_kind kind, const rws_fi
         q->n_particles = out->particles;
         q->seed = out->seed;
         q->particles = out->listed || out->marginals;
+        q->refine = out->refine;
         if (kind == RWS_BODY_SCORE) continue; /* its choices are no condition */
         q->given = out->choices;
         q->n_given = out->n_choices;

@@ -6,8 +6,8 @@
  *     {"test": 7}                                                a test datum
  *     {"data": [ … ]}                                            many of these
  *
- * with "particles", "seed", "top" (answers in the reply), "particles_listed", "marginals" and "given" (choices that are
- * known); for a score with "choices".
+ * with "particles", "seed", "refine", "top" (answers in the reply), "particles_listed", "marginals" and "given" (choices that
+ * are known); for a score with "choices"; for a calibration "simulations", "particles", "seed" and "refine" alone.
  * This file knows no model; it gets the fields.
  */
 #ifndef RWS_SERVE_BODY_H
@@ -36,7 +36,7 @@ typedef struct {
     rws_body_datum *data;
     int             n_data;
     bool            many; /* as "data": the reply is a line per datum */
-    int             particles, top, samples;
+    int             particles, refine, top, samples; /* samples: or simulations */
     uint64_t        seed;
     bool            listed, marginals;
     rws_choice     *choices; /* of a score, or given for a question */
@@ -44,7 +44,7 @@ typedef struct {
     json_t         *document; /* owns the texts of the questions */
 } rws_body;
 
-typedef enum { RWS_BODY_INFER, RWS_BODY_SAMPLE, RWS_BODY_SCORE } rws_body_kind;
+typedef enum { RWS_BODY_INFER, RWS_BODY_SAMPLE, RWS_BODY_SCORE, RWS_BODY_CALIBRATE } rws_body_kind;
 
 /* RWS_BAD_INPUT with a message that names the key. The caller releases *out, also after a failure. */
 rws_status rws__body_read(const char *body, size_t n, rws_body_kind kind, const rws_field *fields, int n_fields,

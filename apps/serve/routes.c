@@ -57,6 +57,9 @@ const rws_route rws_routes[] = {
     {"POST", "/api/runs/{run}/score", rws__answer_score, .id = "score", .body = "Scoring", .shape = "Score",
      .summary = "log p(z, x) and log q(z | x) of given choices",
      .examples = "\"gmm\":{\"value\":{\"fields\":{\"x\":30},\"choices\":[{\"site\":\"z\",\"visit\":0,\"value\":3}]}}"},
+    {"POST", "/api/runs/{run}/calibrate", rws__answer_calibrate, .id = "calibrate", .body = "Calibrating",
+     .shape = "Calibration", .summary = "A test by simulation whether the guide gives the posterior of its model",
+     .examples = "\"few\":{\"value\":{\"simulations\":100,\"particles\":50}}"},
     {"GET", "/api/metrics", rws__answer_metrics, .id = "metrics", .query = CURVES " " SELECT, .shape = "ManyCurves",
      .summary = "Curves of many runs"},
     {"GET", "/api/compare", rws__answer_compare, .id = "compare", .query = COMPARE, .shape = "Comparison",
@@ -138,7 +141,8 @@ static const struct {
     {"Samples", "{samples: [{reports: object, fields: object, choices?: [Choice]}]}"},
     {"Score", "{log_p: number|null, log_q: number|null}"},
     {"Question",
-     "{" DATUM ", data?: [{" DATUM "}], particles?: integer 1.., seed?: integer 0.., top?: integer 0..1000, "
+     "{" DATUM ", data?: [{" DATUM "}], particles?: integer 1.., seed?: integer 0.., "
+     "refine?: integer 0..10000 (Iterations of Markov chains that refine the answers.), top?: integer 0..1000, "
      "particles_listed?: boolean, marginals?: boolean, given?: [Choice] (Choices that are known, for all data of the "
      "request: every particle takes them, and log_evidence is that of the data and these choices together.)} "
      "(One datum, as text, picture, fields or test; or data, a list of such objects, which is answered by a line of "
@@ -148,6 +152,13 @@ static const struct {
      "test?: integer 0..1000000} (A model with inputs is sampled at those that fields have, or at those of a test "
      "datum; by default each sample has the inputs of a test datum that is drawn at random.)"},
     {"Scoring", "{" DATUM ", choices: [Choice]}"},
+    {"Calibrating",
+     "{simulations?: integer 50.., particles?: integer 1.., seed?: integer 0.., refine?: integer 0..10000}"},
+    {"Calibration",
+     "{simulations: number, impossible: number, quantities: [{quantity: string, by: =weights|guide, ranks: number, "
+     "p: number|null, p_adjusted: number|null, coverage: [number|null] (Of the central 50, 80 and 95 % intervals.), "
+     "ece?: number, accuracy?: number, histogram: [number], difference?: [number] (The distribution function of the "
+     "ranks less the uniform one, at 1/32, 2/32, ….), low?: [number], high?: [number]}]}"},
     {"Problems", "[{path: string, message: string}]"},
     {"Changes",
      "{serial: integer, runs: [Run], gone: [string] (Ids of runs that are no longer there.), problems: Problems}"},

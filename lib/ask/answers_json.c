@@ -86,7 +86,7 @@ static void write_values(const rws_marginal *m, rws_buffer *b)
     rws__buffer_close(b, ']');
 }
 
-static void write_moments(const char *key, const double *numbers, int n, rws_buffer *b)
+static void write_numbers(const char *key, const double *numbers, int n, rws_buffer *b)
 {
     rws__buffer_open_key(b, key, '[');
     for (int i = 0; i < n; i++) rws__buffer_exact(b, numbers[i]);
@@ -103,9 +103,9 @@ static void write_marginal(const rws_marginal *m, rws_buffer *b)
     rws__buffer_key_exact(b, "guide", m->guide);
     if (m->values) write_values(m, b);
     else {
-        write_moments("mean", m->mean, m->dim, b);
-        write_moments("mean_error", m->mean_error, m->dim, b);
-        write_moments("sd", m->sd, m->dim, b);
+        write_numbers("mean", m->mean, m->dim, b);
+        write_numbers("mean_error", m->mean_error, m->dim, b);
+        write_numbers("sd", m->sd, m->dim, b);
     }
     rws__buffer_close(b, '}');
 }
@@ -212,6 +212,32 @@ void rws__sample_write(const rws_posterior *p, const rws_sample *s, bool choices
     if (choices) {
         rws__buffer_key(out, "choices");
         rws__choices_write(s->choices, s->n_choices, out);
+    }
+    rws__buffer_close(out, '}');
+}
+
+/* ---- calibration */
+
+void rws__calibrated_write(const rws_calibrated *c, rws_buffer *out)
+{
+    rws__buffer_open(out, '{');
+    rws__buffer_key_text(out, "quantity", c->name);
+    rws__buffer_key_text(out, "by", c->guide ? "guide" : "weights");
+    rws__buffer_key_number(out, "ranks", c->n);
+    rws__buffer_key_exact(out, "p", c->p);
+    rws__buffer_key_exact(out, "p_adjusted", c->p_adjusted);
+    write_numbers("coverage", c->coverage, RWS_CALIBRATION_INTERVALS, out);
+    if (!isnan(c->confidence_error)) {
+        rws__buffer_key_exact(out, "ece", c->confidence_error);
+        rws__buffer_key_exact(out, "accuracy", c->accuracy);
+    }
+    rws__buffer_open_key(out, "histogram", '[');
+    for (int i = 0; i < RWS_CALIBRATION_BINS; i++) rws__buffer_number(out, c->histogram[i]);
+    rws__buffer_close(out, ']');
+    if (!isnan(c->p)) {
+        write_numbers("difference", c->difference, RWS_CALIBRATION_GRID - 1, out);
+        write_numbers("low", c->low, RWS_CALIBRATION_GRID - 1, out);
+        write_numbers("high", c->high, RWS_CALIBRATION_GRID - 1, out);
     }
     rws__buffer_close(out, '}');
 }

@@ -18,6 +18,9 @@ void rws__answers_write(const rws_answers *a, const rws_answers_shown *parts, rw
 /* A sample as an object: its reports, its fields (unless it reports a text) and, if `choices`, its choices. */
 void rws__sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out);
 
+/* A quantity of a calibration as an object. */
+void rws__calibrated_write(const rws_calibrated *c, rws_buffer *out);
+
 /* Choices as an array, in the order of their visits. */
 void rws__choices_write(const rws_choice *list, int n, rws_buffer *out);
 

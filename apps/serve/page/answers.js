@@ -39,6 +39,10 @@ function evidence(answer) {
     answer.k_hat === null
       ? null
       : item("k̂", number(answer.k_hat, 2), `the tail of the weights; above ${number(answer.k_limit, 2)} it is too heavy`),
+    answer.n_chains
+      ? item("R̂", number(answer.r_hat, 4), `the largest of all choices, by ${answer.n_chains} chains; above 1.05 they do not agree`)
+      : null,
+    answer.n_chains ? item("draws", `${number(Math.round(answer.n_effective))} of ${number(answer.n_draws)}`, "effective ones, of the chains") : null,
     item("verdict", answer.verdict, answer.advice),
   );
 }

@@ -8,6 +8,7 @@ import { drawTree, drawPicture } from "./drawings.js";
 import { drawAnswer, square, lists } from "./answers.js";
 import { sentenceForm, canvasForm, numbersForm, testForm, givenPart } from "./forms.js";
 import { nothing } from "./runs.js";
+import { calibrationPart } from "./calibration.js";
 
 // ---- samples
 
@@ -106,6 +107,15 @@ function questionPart(run, info, samples) {
     "aria-label": "particles",
     onchange: () => ask(true),
   });
+  const refine = h("input", {
+    type: "number",
+    min: "0",
+    max: "10000",
+    value: "0",
+    "aria-label": "iterations of refinement",
+    title: "iterations of Markov chains with the guide as proposal, where the weights are too uneven",
+    onchange: () => ask(true),
+  });
   const place = h("div"),
     tabs = h("div.set", { role: "tablist" });
 
@@ -126,6 +136,7 @@ function questionPart(run, info, samples) {
           ...datum,
           ...(list.length ? { given: list } : {}),
           particles: whole || !form.particles ? K : Math.min(K, form.particles),
+          refine: whole ? Math.max(0, Math.min(10000, Math.floor(Number(refine.value) || 0))) : 0,
           top: form.top ?? 12,
           marginals: true,
         },
@@ -153,7 +164,7 @@ function questionPart(run, info, samples) {
   tabs.append(...forms.map(([name], i) => h("button.toggle", { role: "tab", onclick: () => choose(i) }, name)));
   const question = h(
     "section.card.question",
-    h("div.card-head", tabs, h("span.spring"), h("label.field", "Particles ", particles)),
+    h("div.card-head", tabs, h("span.spring"), h("label.field", "Refine ", refine), h("label.field", "Particles ", particles)),
     place,
     given.element,
   );
@@ -207,6 +218,7 @@ export function showAsk(main, rest) {
         h("p.quiet", `${info.help} · iteration ${number(info.iteration)}`),
         part.element,
         samplePart(run, info, methodColour(run.method)),
+        calibrationPart(run, methodColour(run.method)),
       );
     } catch (error) {
       body.replaceChildren(failure(error));
