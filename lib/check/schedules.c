@@ -193,7 +193,10 @@ static rws_status compare(rws_review *r, uint32_t part, difference *out, rws_err
 
 static rws_status tell(rws_review *r, const difference *d, rws_error *err)
 {
+    const int n = r->n;
     r->hopeless = true;
+    RWS_TRY(rws__check_kept(r, err));
+    if (r->n > n) return RWS_OK; /* that is why */
     const char *at = d->site ? d->site : "", *first = d->site ? ", first at site \"" : "", *end = d->site ? "\"" : "";
     if (d->what == RANDOM)
         return rws__review_add(

@@ -306,6 +306,10 @@ bool rws__path_is_nested(const rws_path *path);
 /* The length of a value at a site that observes a field or an item of a series; 0: the site is latent. */
 int rws__site_observes(const rws_path *path, const char *site);
 
+/* The same, or the length of the value that the other side has drawn at a site to be visited next; 0: this side draws it, and
+ * says how long it is. The path may split. */
+int rws__site_numbers(rws_path *path, const char *site);
+
 /* v as a constant: v itself if no gradient passes through it anyway. */
 rws_var rws__var_stop(rws_path *path, rws_var v);
 

@@ -125,7 +125,7 @@ rws_path *rws__path_new(rws_engine *e)
 void rws__path_continue(rws_path *path)
 {
     rws_engine *e = path->e;
-    path->stack_end = rws__fiber_end(path->fiber);
+    path->stack_end = rws__fiber_stack(path->fiber, NULL);
     *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = path->number;
 }
 

@@ -35,6 +35,7 @@ struct rws_setup {
     rws_owned         *kept; /* in the arena; the latest first */
     rws_field          fields[RWS_FIELDS];
     int                n_fields;
+    const rws_table   *table;  /* the first that fields are made of; NULL: there is none */
     int                n_test; /* test data of the table that fields are made of; 0: there is no table */
     rws_given         *given;
     int                n_given;
@@ -58,6 +59,11 @@ void rws__setup_release(rws_setup *s);
  * its weight. */
 rws_param *rws__setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
                                    int n_in);
+
+/* Has the model's function `data` make data first … first + n - 1. RWS_BAD_INPUT also if it leaves a number of a field as it was,
+ * but for those behind the last item of a series, which become 0. */
+rws_status rws__setup_make_data(const rws_setup *s, const rws_model *m, const void *state, rws_split split,
+                                uint64_t first, int n, rws_random *random, float *const *fields, rws_error *err);
 
 /* Whether the model has inputs. */
 bool rws__setup_has_inputs(const rws_setup *s);

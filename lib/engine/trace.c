@@ -190,6 +190,20 @@ static const trace_entry *next_entry(rws_path *path, trace_entry *joined)
     return t;
 }
 
+int rws__site_numbers(rws_path *path, const char *name)
+{
+    rws_engine *e = path->e;
+    trace_entry joined;
+    const int   observed = rws__site_observes(path, name);
+    if (observed || path->side == RWS_SIDE_NONE || rws__path_draws(path)) return observed;
+    path->site = site_number(path, name);
+    const uint32_t     next = visited_at(path, path->site)->next;
+    const trace_entry *t = path->history  ? rws__history_next(path, &joined) ? &joined : NULL
+                           : next == NONE ? NULL
+                                          : &path->trace[next];
+    return t ? e->nodes[t->known ? t->known : t->var].dim : 0;
+}
+
 /* The field or the other site that a site was probably meant to be, for a message. */
 static rws_nearest_text meant(const rws_path *path, const char *name)
 {
@@ -217,9 +231,12 @@ static void take(rws_path *path, rws_visit *v)
                            : "");
     const bool same = strcmp(t->family, v->family) == 0;
     if (same && t->size != v->size)
-        rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
+        rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s%s.",
                        rws__site_text(path->e, t->site, t->visit, text), v->size, rws__side_name(path->side), t->size,
-                       rws__side_name(other_side(path->side)));
+                       rws__side_name(other_side(path->side)),
+                       path->side == RWS_SIDE_GUIDE && t->size == 1
+                           ? "; a model that dreams says how many numbers a value has"
+                           : "");
     v->value = path_var(path, t->known ? t->known : t->var);
     v->other = same ? NULL : t->family;
     v->other_values = (rws_values){.support = (rws_support)t->support,
@@ -289,27 +306,24 @@ static bool find(rws_path *path, rws_visit *visit)
 bool rws__visit_fits(const rws_visit *v, float x)
 {
     const uint32_t n = (uint32_t)v->values.n_values;
-    return v->values.support == RWS_SUPPORT_BITS ? x >= 0 && x <= 1 : rws__index(x, n) < n;
+    return rws__index(x, n) < n;
 }
 
 const char *rws__visit_expects(const rws_visit *v, char out[static 80])
 {
-    if (v->values.support == RWS_SUPPORT_BITS) return "0, 1 or a grey value between";
+    if (v->values.support == RWS_SUPPORT_BITS) return "0 or 1; rws_observe scores grey values";
     snprintf(out, 80, "a choice of 0 to %d", v->values.n_values - 1);
     return out;
 }
 
-/* Whether all data of a field lie between 0 and 1; a pass looks once. */
+/* Whether all data of a field are zeros and ones; a pass looks once. */
 static bool are_bits(rws_engine *e, int field, const float *x, size_t n)
 {
-    float least = 0, most = 1;
+    int others = 0;
     if (e->bits_seen[field / 64] >> field % 64 & 1) return true;
-#pragma omp simd reduction(min : least) reduction(max : most)
-    for (size_t i = 0; i < n; i++) {
-        least = x[i] < least ? x[i] : least;
-        most = x[i] > most ? x[i] : most;
-    }
-    if (least < 0 || most > 1) return false;
+#pragma omp simd reduction(| : others)
+    for (size_t i = 0; i < n; i++) others |= x[i] != 0 && x[i] != 1;
+    if (others) return false;
     e->bits_seen[field / 64] |= (uint64_t)1 << field % 64;
     return true;
 }
@@ -330,9 +344,8 @@ static void expect_fit(rws_path *path, const rws_visit *v)
     if (v->values.support == RWS_SUPPORT_BITS && !e->pass.scalar && are_bits(e, field, data->value, n)) return;
     for (size_t i = 0; i < n; i++)
         if (!rws__visit_fits(v, data->value[i]) && rws__path_has_row(path, data->level, i / dim))
-            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which %s %s.", (double)data->value[i],
-                           v->site, v->values.support == RWS_SUPPORT_BITS ? "takes" : "is",
-                           rws__visit_expects(v, text));
+            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is %s.", (double)data->value[i],
+                           v->site, rws__visit_expects(v, text));
 }
 
 void rws__trace_add(rws_path *path, const rws_visit *visit)

@@ -228,7 +228,7 @@ rws_engine *rws__program_engine_new(const rws_program *p)
 rws_status rws__program_make_test(const rws_program *p, int n, float *const *data, rws_error *err)
 {
     rws_random random = rws__random_new(rws__key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
-    return RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TEST, 0, n, &random, data);
+    return rws__setup_make_data(&p->setup, p->model, p->state, RWS_TEST, 0, n, &random, data, err);
 }
 
 bool rws__program_param(const rws_program *p, int i, rws_param_view *out)

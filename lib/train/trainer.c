@@ -186,7 +186,7 @@ static rws_status scale_guide(rws_trainer *t, rws_error *err)
     rws_program *p = &t->program;
     rws_random   random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, RWS_INIT_GUIDE_SCALE), 0);
     if (!p->guide) return RWS_OK;
-    RWS_TRY(RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TRAIN, 0, p->config.batch, &random, t->batch));
+    RWS_TRY(rws__setup_make_data(&p->setup, p->model, p->state, RWS_TRAIN, 0, p->config.batch, &random, t->batch, err));
     rws__guide_scale(p->guide, p->config.batch, (const float *const *)t->batch);
     rws__program_changed(p);
     return RWS_OK;
