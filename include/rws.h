@@ -218,10 +218,16 @@ typedef struct {
  * A program jumps where it branches on what is made of the value (rws_branch), looks at it (rws_look) or compares it
  * (rws_greater, rws_argmax). Without a choice for the site, its values then come by score, in each pass in which some
  * particle does so. With the choice RWS_REPARAMETERISED, a branch or a look stops the pass, and a comparison is taken for a
- * part of a smooth function. */
-typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
+ * part of a smooth function.
+ *
+ * RWS_SUMMED is for a choice among finitely many: training, evaluations and answers draw no value of it and go on with all
+ * values, a row for each. The weight of a particle is the sum over these rows, so that the bound is at least as tight as with a
+ * draw, and the gradient is exact for this site. What is drawn later is drawn in each row. The guide may leave the site out; if
+ * it visits it, its density there is no part of the weight and learns in a sleep phase only. All values of all visits
+ * multiply: a particle has at most 4096 rows. For ww, ws, wws, dww, reinforce, rloo, nvil and vimco; the others refuse it. */
+typedef enum { RWS_REPARAMETERISED, RWS_SCORE, RWS_SUMMED } rws_gradient;
 
-/* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score` or `=reparameterised` has
+/* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score`, `=reparameterised` or `=sum` has
  * precedence. Without either, values of continuous families are reparameterised, unless the program jumps at them. A
  * discrete choice always has its score: RWS_REPARAMETERISED for it stops the first pass that visits the site. */
 void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how);

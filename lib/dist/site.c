@@ -111,15 +111,13 @@ static void refuse_to_draw(rws_path *path, const rws_family *f, const char *site
                 f->name, site);
 }
 
-/* Draws every value of a choice, in a pass that enumerates all choices. */
+/* Goes through all values of a choice, of a site that is summed or in a pass that enumerates all choices. */
 static rws_var draw_every(rws_path *path, const char *site, const rws_family *f, int n_choices)
 {
     if (!f->choices)
-        rws_give_up(
-            path,
-            "The %s at site \"%s\" is not a choice among finitely many, so that no sum goes through all choices "
-            "of this model.",
-            f->name, site);
+        rws_give_up(path, "The %s at site \"%s\" is not a choice among finitely many, so that no sum goes through %s.",
+                    f->name, site,
+                    rws__path_pass(path)->enumerate ? "all choices of this model" : "its values (site.NAME=sum)");
     return rws__draw_every(path, n_choices);
 }
 
@@ -184,8 +182,8 @@ static void make_value(rws_path *path, const rws_family *f, const rws_var *p, rw
     else if (v->what == RWS_VISIT_GIVEN && proposal->how > RWS_DEFENSIVE)
         rws_give_up(path, "Choices can be given only where they would be drawn plainly.");
     if (v->what == RWS_VISIT_GUIDE) expect_only_site(path, f, v->site);
-    if (v->what < RWS_VISIT_GUIDE) return;
-    if (rws__path_pass(path)->enumerate) v->value = draw_every(path, v->site, f, v->n_choices);
+    if (v->what < RWS_VISIT_SUM) return;
+    if (v->what == RWS_VISIT_SUM) v->value = draw_every(path, v->site, f, v->n_choices);
     else if (v->what == RWS_VISIT_GUIDE && proposal->how == RWS_DEFENSIVE && f->draw_defensive)
         v->value = draw_defended(path, f, p, v, log_mixture);
     else v->value = draw(path, f, p, v);
@@ -202,7 +200,7 @@ static rws_var visit(rws_path *path, const char *site, const rws_family *f, cons
     rws__visit_begin(path, &v);
     make_value(path, f, p, &v, &log_drawn);
     const bool guided = v.what == RWS_VISIT_GUIDE;
-    if (v.scored && !(guided && rws__path_pass(path)->enumerate)) {
+    if (v.scored) {
         const bool found = v.what == RWS_VISIT_FOUND;
         log_density = checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, v.value, p));
     }

@@ -216,8 +216,8 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site)
 
 void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how)
 {
-    if (!site || !*site || (how != RWS_SCORE && how != RWS_REPARAMETERISED)) {
-        declare_failed(s, "rws_setup_gradient takes a site and RWS_REPARAMETERISED or RWS_SCORE.");
+    if (!site || !*site || how < RWS_REPARAMETERISED || how > RWS_SUMMED) {
+        declare_failed(s, "rws_setup_gradient takes a site and RWS_REPARAMETERISED, RWS_SCORE or RWS_SUMMED.");
         return;
     }
     rws_site_gradient *longer = rws_setup_alloc(s, (size_t)(s->n_gradients + 1) * sizeof *longer);
@@ -225,6 +225,16 @@ void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how)
     for (int i = 0; i < s->n_gradients; i++) longer[i] = s->gradients[i];
     longer[s->n_gradients++] = (rws_site_gradient){copy(s, site), how};
     s->gradients = longer;
+}
+
+const char *rws__setup_summed(const rws_setup *s, const char *site)
+{
+    for (int i = s->n_gradients; i-- > 0;) {
+        bool later = site && strcmp(s->gradients[i].site, site) != 0;
+        for (int k = i + 1; k < s->n_gradients; k++) later |= strcmp(s->gradients[k].site, s->gradients[i].site) == 0;
+        if (!later && s->gradients[i].how == RWS_SUMMED) return s->gradients[i].site;
+    }
+    return NULL;
 }
 
 /* The value of a parameter that stands for x. Probabilities of 0 and 1 become numbers that a float has. */

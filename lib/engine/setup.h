@@ -74,4 +74,7 @@ const char *rws__setup_given(const rws_setup *s, const char *name);
 /* Takes over `thing`, which release(thing) gives back when the setup ends. False without memory: it stays the caller's. */
 bool rws__setup_own(rws_setup *s, void *thing, void (*release)(void *thing));
 
+/* The name of the site if it is to be summed (RWS_SUMMED), else NULL; site NULL: of any such site. */
+const char *rws__setup_summed(const rws_setup *s, const char *site);
+
 #endif

@@ -245,6 +245,16 @@ static void take(rws_path *path, rws_visit *v)
                                    .high = path_var(path, t->high)};
 }
 
+/* Whether the model comes to a site that is summed, and that the guide has not visited (so often). */
+static bool is_left_out(rws_path *path)
+{
+    const uint32_t s = path->site;
+    if (path->e->sites[s].how != RWS_SUMMED || path->e->pass.mode != RWS_WAKE) return false;
+    const history *h = path->history;
+    return h ? s >= h->n_sites || h->start[s][path->e->levels[h->level].n_rows] == 0
+             : visited_at(path, s)->next == NONE;
+}
+
 /* The place of a site in the trace. Returns true and sets the value if it has one already (drawn by the other side, or
  * observed); false if it is to be drawn, after which `put` records it. */
 static bool find(rws_path *path, rws_visit *visit)
@@ -285,7 +295,7 @@ static bool find(rws_path *path, rws_visit *visit)
                           "the guide draws site \"%s\" behind the loop that it shares with the model, which has ended "
                           "by then. Let it draw in the step that ends the loop.",
                           name);
-    if (rws__path_draws(path)) {
+    if (rws__path_draws(path) || is_left_out(path)) {
         path->site_visit = rws__next_visit(path, path->site);
         return false;
     }
@@ -359,10 +369,20 @@ void rws__trace_add(rws_path *path, const rws_visit *visit)
     v->last = at;
 }
 
+/* What the model goes through by itself, nobody has to score. */
+static void put_latent(rws_path *path, const rws_visit *v)
+{
+    const uint32_t next = visited_at(path, path->site)->next;
+    rws__trace_add(path, v);
+    if (rws__path_draws(path)) return;
+    path->sites[path->site].next = next;
+    path->n_scored++;
+}
+
 static void put(rws_path *path, const rws_visit *v)
 {
     const int field = path->e->sites[path->site].field;
-    if (field < 0) rws__trace_add(path, v);
+    if (field < 0) put_latent(path, v);
     else if (path->e->fields[field].most) rws__series_put(path, field, v);
     else path->field[field] = v->value.id;
 }
@@ -382,14 +402,17 @@ void rws__site_term(rws_path *path, rws_term kind, rws_var log_density)
 
 void rws__visit_begin(rws_path *path, rws_visit *v)
 {
-    const bool sleep = path->e->pass.mode == RWS_SLEEP;
+    const rws_pass *pass = &path->e->pass;
+    const bool      sleep = pass->mode == RWS_SLEEP, guided = path->side == RWS_SIDE_GUIDE;
     if (find(path, v)) {
         v->what = RWS_VISIT_FOUND;
         if (v->values.n_values) expect_fit(path, v);
-    } else v->what = rws__given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
+    } else if (rws__given_take(path, v)) v->what = RWS_VISIT_GIVEN;
+    else if (sleep) v->what = RWS_VISIT_DREAM;
+    else v->what = pass->enumerate || path->e->sites[path->site].how == RWS_SUMMED ? RWS_VISIT_SUM : RWS_VISIT_GUIDE;
     v->pathwise = is_pathwise(path, v);
     v->by_jump = v->pathwise && path->e->sites[path->site].scored;
-    v->scored = !sleep || path->side == RWS_SIDE_GUIDE;
+    v->scored = sleep ? guided : !(guided && v->what == RWS_VISIT_SUM);
 }
 
 void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn)
@@ -400,8 +423,8 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
     if (v->what != RWS_VISIT_FOUND) path->e->nodes[v->value.id].seen = false;
     if (v->what != RWS_VISIT_FOUND) put(path, v);
     if (v->what == RWS_VISIT_GIVEN && !rws__site_is_field(path)) path->trace[path->n_trace - 1].given = true;
-    if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;
-    if (!sleep && v->what == RWS_VISIT_GIVEN) kind = RWS_TERM_G;
+    if (!sleep && path->side == RWS_SIDE_MODEL) kind = RWS_TERM_P;
+    else if (!sleep && v->what == RWS_VISIT_GIVEN) kind = RWS_TERM_G;
     if (log_density.id) rws__site_term(path, kind, log_density);
     if (log_drawn.id) rws__site_term(path, RWS_TERM_D, log_drawn);
 }

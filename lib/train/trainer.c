@@ -206,6 +206,11 @@ static rws_status build(rws_trainer *t, const rws_config *config, const rws_reco
         return rws_fail(
             err, RWS_BAD_INPUT,
             "Setting baseline=siblings needs all particles of a datum in one shard: `particle_shards` is 1 then.");
+    if (rws__setup_summed(&t->program.setup, NULL) && c->particle_shards > 1)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "Site \"%s\" is summed, which needs all particles of a datum in one shard: `particle_shards` is 1 then.",
+            rws__setup_summed(&t->program.setup, NULL));
     RWS_TRY(rws__schedule_cover(&t->schedule, groups_of(&t->program.setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     const char *draws = rws__setup_given(&t->program.setup, "grad_snr");

@@ -288,6 +288,10 @@ class Setup:
         """How the gradient reaches the parameters of a continuous value: "reparameterised", through the value,
         or by its "score". Without a choice it comes by score where a program branches on the value.
         """
+    def sum(self, site: str) -> None:
+        """All values of this choice are gone through in training and answers, in the place of a draw; the guide may leave the site
+        out.
+        """
     def text(self, name: str) -> str:
         """A setting of the model, as text."""
     def path(self, name: str) -> str:

@@ -69,8 +69,8 @@ builds() { # name compiler arguments…: compiles, with flags of pkg-config in t
 }
 
 builds "a program" $c linked.c -o linked $(pkg-config --cflags --libs rws)
-./linked >out 2>err && ldd linked | grep -q librws.so.0
-report $? "and runs with librws.so.0"
+./linked >out 2>err && ldd linked | grep -q 'librws\.so\.[0-9]*\.[0-9]* '
+report $? "and runs with the library of its minor version"
 if command -v cmake >/dev/null; then
     mkdir cmade && cat >cmade/CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.16)
