@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     rws_body_datum *data;
     int             n_data;
-    bool            many; /* as "data": the reply is a line per datum */
+    bool            many;                            /* as "data": the reply is a line per datum */
     int             particles, refine, top, samples; /* samples: or simulations */
     uint64_t        seed;
     bool            listed, marginals;

@@ -69,7 +69,8 @@ extern const rws_route rws_routes[];
 rws_handler rws__answer_overview, rws__answer_openapi, rws__answer_runs, rws__answer_run, rws__answer_metrics,
     rws__answer_metrics_of, rws__answer_snapshots, rws__answer_pictures, rws__answer_picture, rws__answer_compare,
     rws__answer_compare_svg, rws__answer_compare_pdf, rws__answer_compare_png, rws__answer_compare_csv,
-    rws__answer_askable, rws__answer_infer, rws__answer_sample, rws__answer_score, rws__answer_calibrate, rws__answer_events;
+    rws__answer_askable, rws__answer_infer, rws__answer_sample, rws__answer_score, rws__answer_calibrate,
+    rws__answer_events;
 
 /* ---- What several files of routes need. Functions that read runs are called between rws__catalogue_read and
  * rws__catalogue_done. */

@@ -176,6 +176,12 @@ static bool take(void *context, int i, rws_answers *a, rws_status status, const 
     return p->status == RWS_OK;
 }
 
+static bool stops(void *context)
+{
+    const portion *p = context;
+    return p->how->stop && p->how->stop(p->how->context);
+}
+
 static rws_status ask_portion(rws_posterior *p, portion *at, int n, rws_error *err)
 {
     rws_question list[RWS_SIMULATIONS];
@@ -187,15 +193,9 @@ static rws_status ask_portion(rws_posterior *p, portion *at, int n, rws_error *e
                                  .chains = at->how->chains,
                                  .particles = true};
     const rws_many how = {
-        .threads = at->how->threads, .first = (uint64_t)at->first, .each = take, .stop = at->how->stop, .context = at};
+        .threads = at->how->threads, .first = (uint64_t)at->first, .each = take, .stop = stops, .context = at};
     const rws_status status = rws_posterior_ask_many(p, list, n, &how, err);
     return at->status == RWS_OK ? status : rws_fail(err, at->status, "%s", at->error.text);
-}
-
-static bool stops(void *context)
-{
-    const portion *p = context;
-    return p->how->stop && p->how->stop(p->how->context);
 }
 
 /* Every portion has truths of a seed of its own, so that it does not depend on how many there are. */
