@@ -1,6 +1,7 @@
 #include "figure/chart.h"
 
 #include "base/error.h"
+#include "base/order.h"
 #include "figure/canvas.h"
 #include "figure/frame.h"
 
@@ -108,12 +109,6 @@ static void add_x(rws_extent *extent, bool *marks, const rws_panel *panel)
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Values more than three widths of the middle half away from it do not stretch a robust axis, if there are enough to
  * tell. */
 static rws_status find_fences(const rws_panel *panel, double fences[2], rws_error *err)
@@ -127,7 +122,7 @@ static rws_status find_fences(const rws_panel *panel, double fences[2], rws_erro
     for (int c = 0; c < panel->n_curves; c++)
         for (int i = 0; i < panel->curves[c].n; i++)
             if (isfinite(panel->curves[c].y[i])) values[n++] = panel->curves[c].y[i];
-    qsort(values, (size_t)n, sizeof *values, ascending);
+    qsort(values, (size_t)n, sizeof *values, rws__order_doubles);
     const double low = n ? values[n / 4] : 0, high = n ? values[n - 1 - n / 4] : 0;
     fences[0] = n < ENOUGH ? -INFINITY : low - 3 * (high - low);
     fences[1] = n < ENOUGH ? INFINITY : high + 3 * (high - low);

@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "rws/command.h"
 #include "rws/options.h"
 #include "rws/reopen.h"
@@ -139,12 +140,6 @@ static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
     return follow(iterations, err);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Between what is timed. */
 static void show(rws_progress *p, int done)
 {
@@ -174,7 +169,7 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->repeats = repeats;
     out->iterations = iterations * (uint64_t)repeats;
     out->allocations = rws__trainer_allocations(t) - before;
-    qsort(each, (size_t)repeats, sizeof *each, ascending);
+    qsort(each, (size_t)repeats, sizeof *each, rws__order_doubles);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
     /* The same iterations once more, not timed, because counting takes time. */
     chunk counted;

@@ -139,16 +139,10 @@ bool rws__catalogue_holds(const rws_catalogue *c, const char *path)
     return inside;
 }
 
-static bool exists(const char *path)
-{
-    struct stat about;
-    return path && stat(path, &about) == 0;
-}
-
 static bool has(const char *folder, const char *name)
 {
     char      *path = rws__file_join(folder, name);
-    const bool there = exists(path);
+    const bool there = rws__file_leads(path);
     free(path);
     return there;
 }
@@ -232,7 +226,8 @@ static void find_store(rws_catalogue *c, const char *path, const char *only)
 /* The store of a folder, or those of the folders in it. */
 static void search(rws_catalogue *c, const char *folder, int depth, int *n_folders)
 {
-    char *path = rws__file_join(folder, "metrics.sqlite"), *real = path && exists(path) ? realpath(path, NULL) : NULL;
+    char *path = rws__file_join(folder, "metrics.sqlite"),
+         *real = path && rws__file_leads(path) ? realpath(path, NULL) : NULL;
     const bool there = real && rws__catalogue_holds(c, real);
     if (there) find_store(c, real, NULL);
     free(real);
@@ -268,7 +263,8 @@ static void find_stores_at(rws_catalogue *c, const char *given, int *n_folders)
     const char *slash = strrchr(given, '/');
     char       *above = slash && slash > given ? strndup(given, (size_t)(slash - given)) : NULL;
     char       *shared = rws__file_join(above, "metrics.sqlite");
-    if (has(given, "config.json") && !has(given, "metrics.sqlite") && exists(shared)) find_store(c, shared, slash + 1);
+    if (has(given, "config.json") && !has(given, "metrics.sqlite") && rws__file_leads(shared))
+        find_store(c, shared, slash + 1);
     else search(c, given, 0, n_folders);
     free(shared);
     free(above);
@@ -620,7 +616,7 @@ static void find_stores(rws_catalogue *c)
 {
     int  n_folders = 0;
     bool gone = false;
-    for (int i = 0; i < c->n_stores; i++) gone |= !exists(c->stores[i]->path);
+    for (int i = 0; i < c->n_stores; i++) gone |= !rws__file_leads(c->stores[i]->path);
     if (c->pause > 0 && !gone) {
         c->pause--;
         for (int i = 0; i < c->away.n; i++) add_problem(&c->found, c->away.list[i].path, c->away.list[i].message);

@@ -1,5 +1,6 @@
 /* gather.c - medians and quartiles of runs: of a metric point by point, of its last values, and those over a key. */
 #include "base/error.h"
+#include "base/order.h"
 #include "results/results.h"
 #include "rws_results.h"
 
@@ -14,12 +15,6 @@ static rws_status no_memory(rws_error *err)
 }
 
 /* ---- numbers */
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* The percentile of n numbers in ascending order. */
 static double percentile(const double *sorted, int n, double percent)
@@ -39,7 +34,7 @@ rws_quartiles rws_quartiles_of(double *values, int n)
     int kept = 0;
     for (int i = 0; i < n; i++)
         if (!isnan(values[i])) values[kept++] = values[i];
-    if (kept) qsort(values, (size_t)kept, sizeof *values, ascending);
+    if (kept) qsort(values, (size_t)kept, sizeof *values, rws__order_doubles);
     return (rws_quartiles){percentile(values, kept, 50), percentile(values, kept, 25), percentile(values, kept, 75),
                            kept};
 }
@@ -149,7 +144,7 @@ static bool begin(const rws_result *const *runs, int n, const char *metric, merg
             m->iterations[k] = m->histories[i]->iterations[e];
             sorted = sorted && (k == 0 || m->iterations[k] >= m->iterations[k - 1]);
         }
-    if (!sorted) qsort(m->iterations, total, sizeof *m->iterations, ascending);
+    if (!sorted) qsort(m->iterations, total, sizeof *m->iterations, rws__order_doubles);
     for (k = 0; k < total; k++)
         if (k == 0 || m->iterations[k] != m->iterations[m->n_iterations - 1])
             m->iterations[m->n_iterations++] = m->iterations[k];
