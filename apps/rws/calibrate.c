@@ -107,7 +107,7 @@ static int count_rejected(const rws_calibration *c, bool guide, int *tested)
 
 static void print_table(const rws_calibration *c)
 {
-    int tested;
+    int                      tested;
     static const char *const headings[] = {"quantity", "by", "ranks", "p", "adj. p", "50 %", "80 %", "95 %", "ECE", ""};
     rws_listing             *t = rws__listing_new();
     for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)

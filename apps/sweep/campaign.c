@@ -242,7 +242,7 @@ static void print_end(rws_campaign *s, int child)
         printf("failed    %s: %s\n", e->run->name, e->failure);
     } else {
         const int columns = rws__screen_table(); /* metrics that do not fit are left out */
-        int       shown = 0, at_column = printf("finished  %s  (%d of %d, %s left)", e->run->name, ended, s->n, left_text);
+        int shown = 0, at_column = printf("finished  %s  (%d of %d, %s left)", e->run->name, ended, s->n, left_text);
         for (void *at = json_object_iter(line); at && shown < 3; at = json_object_iter_next(line, at)) {
             const json_t *value = json_object_iter_value(at);
             if (!json_is_real(value) || strcmp(json_object_iter_key(at), "seconds") == 0) continue;
