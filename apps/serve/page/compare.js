@@ -29,7 +29,11 @@ export function showCompare(main, rest, parameters) {
   const hidden = new Set(view.hidden.split("|").filter(Boolean));
   let charts = new Map(),
     shown = []; // by section and panel; what is drawn: [metric, the server's answer, the runs]
-  const controls = h("div.controls");
+  // Each control has a part of its own, so that one that changes leaves focus and typing in the others alone.
+  const parts = Object.fromEntries(
+    ["models", "metrics", "axes", "panels", "filter", "chosen"].map(name => [name, h("div.part")]),
+  );
+  const controls = h("div.controls", Object.values(parts));
   const legend = h("div.legend", { role: "group", "aria-label": "curves" });
   const body = h("div.compare"),
     tables = h("div");
@@ -68,7 +72,7 @@ export function showCompare(main, rest, parameters) {
       refresh();
     };
     view.panelShown = keys.includes(view.panel) ? view.panel : "none";
-    fillIf(controls, [models, metrics, keys, { ...view }], () => [
+    fillIf(parts.models, [models, view.model], () =>
       models.length > 1
         ? choice(
             "Model ",
@@ -76,7 +80,9 @@ export function showCompare(main, rest, parameters) {
             models.map(m => [m, modelName(m)]),
             v => set({ model: v, metrics: "" }),
           )
-        : null,
+        : [],
+    );
+    fillIf(parts.metrics, [metrics, view.model], () =>
       h(
         "div.set",
         { role: "group", "aria-label": "metrics" },
@@ -92,10 +98,14 @@ export function showCompare(main, rest, parameters) {
           ),
         ),
       ),
+    );
+    fillIf(parts.axes, [view.x, view.log, view.smooth], () =>
       axisControls(view, change => set("x" in change ? { ...change, from: "", to: "" } : change)),
+    );
+    fillIf(parts.panels, [keys, view.panelShown, view.axes], () => [
       choice(
         "Panels ",
-        keys.includes(view.panel) ? view.panel : "none",
+        view.panelShown,
         [...keys.filter(k => k !== "method"), "method", "none"]
           .filter((k, i, a) => a.indexOf(k) === i && (k === "none" || keys.includes(k)))
           .map(k => [k, k === "none" ? "none" : keyName(k)]),
@@ -109,6 +119,8 @@ export function showCompare(main, rest, parameters) {
             () => set({ axes: view.axes === "shared" ? "own" : "shared" }),
             "the panels of a metric share their y axis",
           ),
+    ]);
+    fillIf(parts.filter, view.filter, () =>
       h("input", {
         type: "search",
         id: "filter",
@@ -117,14 +129,16 @@ export function showCompare(main, rest, parameters) {
         "aria-label": "filter the runs",
         onchange: e => set({ filter: e.target.value }),
       }),
+    );
+    fillIf(parts.chosen, view.runs, () =>
       view.runs
         ? h(
             "button.plain",
             { onclick: () => set({ runs: "" }) },
             `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`,
           )
-        : null,
-    ]);
+        : [],
+    );
   }
 
   // Runs are named one by one only if they are not all that the model has, or all that have not failed.
@@ -331,7 +345,7 @@ export function showCompare(main, rest, parameters) {
       drawTables();
     };
     if (runs.size === 0) {
-      fillIf(controls, null, () => []);
+      for (const part of Object.values(parts)) fillIf(part, null, () => []);
       return blank(nothing());
     }
     const metrics = metricsOf(list);
