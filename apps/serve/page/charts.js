@@ -244,6 +244,7 @@ export class Chart {
 
   // window: [from, to] of x, and range: [low, high] of y, or null: all, and what fits. Undefined: they stay.
   set(list, { window, range } = {}) {
+    if (!this.element.isConnected) return; // the page was left meanwhile
     const share = Number(this.options.smooth);
     const curves = list.map(c => ({ ...c, y: smoothed(c.y, share), low: smoothed(c.low, share), high: smoothed(c.high, share) }));
     const sum = list => (list || []).reduce((total, v) => total + (v || 0), 0);
