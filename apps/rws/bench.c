@@ -8,10 +8,12 @@
  */
 #include "base/error.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "rws/command.h"
 #include "rws/options.h"
 #include "rws/reopen.h"
 #include "rws/output.h"
+#include "rws/progress.h"
 #include "comm/comm.h"
 #include "train/inspect.h"
 #include "tensor/gemm.h"
@@ -138,22 +140,25 @@ static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
     return follow(iterations, err);
 }
 
-static int ascending(const void *a, const void *b)
+/* Between what is timed. */
+static void show(rws_progress *p, int done)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    if (rws_rank() == 0) rws__progress_show(p, (uint64_t)done);
 }
 
 static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, const moment *start, result *out,
                                   rws_error *err)
 {
-    uint64_t iterations = 0;
-    double   each[MAX_REPEATS];
+    uint64_t     iterations = 0;
+    double       each[MAX_REPEATS];
+    rws_progress progress;
+    rws__progress_init(&progress, rws_trainer_model(t)->name, 0, (uint64_t)repeats + 2);
     RWS_TRY(warm_up(t, &iterations, err));
     if (wanted) iterations = wanted;
     const uint64_t before = rws__trainer_allocations(t);
     for (int i = 0; i < repeats; i++) {
         chunk c;
+        show(&progress, i + 1);
         rewind_to(start, t);
         RWS_TRY(time_chunk(t, iterations, &c, err));
         each[i] = seconds_each(&c);
@@ -164,14 +169,16 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->repeats = repeats;
     out->iterations = iterations * (uint64_t)repeats;
     out->allocations = rws__trainer_allocations(t) - before;
-    qsort(each, (size_t)repeats, sizeof *each, ascending);
+    qsort(each, (size_t)repeats, sizeof *each, rws__order_doubles);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
     /* The same iterations once more, not timed, because counting takes time. */
     chunk counted;
+    show(&progress, repeats + 1);
     rewind_to(start, t);
     rws__trainer_count_rows(t, true);
     RWS_TRY(time_chunk(t, iterations, &counted, err));
     rws__trainer_count_rows(t, false);
+    rws__progress_clear(&progress);
     out->needed = counted.stats.needed;
     out->history = counted.stats.history;
     return RWS_OK;
@@ -225,6 +232,9 @@ static rws_status add_ranks(result *r, rws_error *err)
             sum.best.stats.nodes += all[i].best.stats.nodes;
             sum.best.stats.paths += all[i].best.stats.paths;
             sum.best.stats.operations += all[i].best.stats.operations;
+            sum.best.stats.ended += all[i].best.stats.ended;
+            sum.best.stats.ended_clock += all[i].best.stats.ended_clock;
+            sum.best.stats.resampled += all[i].best.stats.resampled;
             sum.needed += all[i].needed;
             sum.history += all[i].history;
             sum.allocations += all[i].allocations;
@@ -258,12 +268,12 @@ static int lines_of_ranks(const rws_trainer *t, const chunk *best, line *out)
     return 4;
 }
 
-static void report(const rws_trainer *t, const result *r, bool json)
+static void print_result(const rws_trainer *t, const result *r, bool json)
 {
     const rws_config *c = rws_trainer_config(t);
     const chunk      *best = &r->best;
     const double      n = (double)best->iterations;
-    line              lines[23] = {
+    line              lines[26] = {
                      {"us_per_iteration", 1e6 * seconds_each(best), false},
                      {"us_per_iteration_median", 1e6 * r->median, false},
                      {"iterations", n, true},
@@ -279,12 +289,15 @@ static void report(const rws_trainer *t, const result *r, bool json)
                      {"library_calls_per_iteration", (double)best->stats.operations / n, false},
                      {"nodes_per_iteration", (double)best->stats.nodes / n, false},
                      {"particles_per_iteration", (double)best->stats.particles / n, false},
+                     {"ended_per_iteration", (double)best->stats.ended / n, false},
+                     {"ended_at_clock", (double)best->stats.ended_clock / fmax(1, (double)best->stats.ended), false},
+                     {"resampled_per_iteration", (double)best->stats.resampled / n, false},
                      {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
                      {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
                      {"machine_gflops", r->machine_gflops, false},
                      {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
     };
-    const int n_lines = 19 + lines_of_ranks(t, best, lines + 19);
+    const int n_lines = 22 + lines_of_ranks(t, best, lines + 22);
     if (!json) {
         printf("%-29s %s\n%-29s %s\n", "model", rws_trainer_model(t)->name, "method", c->method);
         for (int i = 0; i < n_lines; i++)
@@ -394,7 +407,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         status = add_ranks(&r, err);
     }
     if (status == RWS_OK) {
-        report(trainer, &r, b.options.json);
+        print_result(trainer, &r, b.options.json);
     }
     forget(&start);
     rws_trainer_free(trainer);

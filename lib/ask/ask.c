@@ -22,114 +22,6 @@
 #define AT_ONCE 2000       /* particles of a pass about one datum, unless the model says fewer */
 #define ANSWERS_BLOCK 2048 /* bytes that answers take at first */
 
-/* ---- reports and choices of a particle, copied */
-
-/* A copy of n bytes; NULL without memory. */
-static void *keep(rws_arena *memory, const void *from, size_t n)
-{
-    void *copy = rws__arena_try(memory, n);
-    return copy ? memcpy(copy, from, n) : NULL;
-}
-
-/* Copies a text, or nothing, to *out. False without memory. */
-static bool keep_text(rws_arena *memory, const char *text, const char **out)
-{
-    *out = text ? keep(memory, text, strlen(text) + 1) : NULL;
-    return *out || !text;
-}
-
-static bool keep_values(rws_arena *memory, const float *value, int dim, const float **out)
-{
-    *out = value ? keep(memory, value, (size_t)dim * sizeof *value) : NULL;
-    return *out || !value;
-}
-
-/* The reports of a row, still in the engine's memory. */
-typedef struct {
-    rws_reported *list;
-    int           n, capacity;
-    bool          memory_short;
-} reports;
-
-static void add_report(void *context, const char *name, int dim, const float *value, const char *text)
-{
-    reports *r = context;
-    if (r->n == r->capacity) {
-        const int     capacity = 2 * r->capacity + 16;
-        rws_reported *longer = realloc(r->list, (size_t)capacity * sizeof *longer);
-        r->memory_short |= !longer;
-        if (!longer) return;
-        r->list = longer;
-        r->capacity = capacity;
-    }
-    r->list[r->n++] = (rws_reported){name, text, value, dim};
-}
-
-static const rws_reported *keep_reports(rws_arena *memory, const rws_reported *list, int n)
-{
-    rws_reported *copy = RWS_TRY_NEW(memory, rws_reported, n + 1);
-    for (int i = 0; i < n && copy; i++) {
-        copy[i].dim = list[i].dim;
-        if (!keep_text(memory, list[i].name, &copy[i].name) || !keep_text(memory, list[i].text, &copy[i].text) ||
-            !keep_values(memory, list[i].value, list[i].dim, &copy[i].value))
-            return NULL;
-    }
-    return copy;
-}
-
-const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
-{
-    reports             r = {0};
-    const rws_status    status = rws__engine_reports(engine, row, add_report, &r);
-    const rws_reported *copy = status != RWS_OK || r.memory_short ? NULL : keep_reports(memory, r.list, r.n);
-    *n = r.n;
-    free(r.list);
-    return copy;
-}
-
-typedef struct {
-    rws_arena  *memory;
-    rws_choice *list;
-    int         n, capacity;
-    bool        memory_short;
-} choices;
-
-static void add_choice(void *context, const rws_choice *choice)
-{
-    choices *c = context;
-    if (c->n < c->capacity) {
-        rws_choice *to = &c->list[c->n];
-        *to = *choice;
-        c->memory_short |= !keep_text(c->memory, choice->site, &to->site) ||
-                           !keep_values(c->memory, choice->value, choice->dim, &to->value);
-    }
-    c->n++;
-}
-
-const rws_choice *rws__choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
-{
-    choices c = {.memory = memory};
-    if (rws__engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
-    c = (choices){.memory = memory, .list = RWS_TRY_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
-    if (!c.list || rws__engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
-    *n = c.n;
-    return c.memory_short ? NULL : c.list;
-}
-
-const char *rws_answer_text(const rws_answer *a, const char *name)
-{
-    for (int i = 0; a && name && i < a->n_reports; i++)
-        if (a->reports[i].text && strcmp(a->reports[i].name, name) == 0) return a->reports[i].text;
-    return NULL;
-}
-
-const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time)
-{
-    for (int i = 0; a && name && i < a->n_reports; i++)
-        if (a->reports[i].value && strcmp(a->reports[i].name, name) == 0 && time-- == 0) return &a->reports[i];
-    return NULL;
-}
-
 /* ---- the table of equal reports */
 
 typedef struct candidate {
@@ -152,15 +44,15 @@ typedef struct {
 } answers;
 
 typedef struct {
-    answers   *out;
-    void      *tree;      /* tsearch(3): all candidates, by their reports */
-    void      *particles; /* the same for particles, by their choices */
-    reports    scratch;   /* of one row */
-    candidate *last;
-    weighted  *last_particle;
-    double     log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
-    rws_tail   tail;
-    bool       memory_short;
+    answers        *out;
+    void           *tree;      /* tsearch(3): all candidates, by their reports */
+    void           *particles; /* the same for particles, by their choices */
+    rws_row_reports scratch;   /* of one row */
+    candidate      *last;
+    weighted       *last_particle;
+    double          log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
+    rws_tail        tail;
+    bool            memory_short;
 } table;
 
 static int compare_reports(const rws_reported *a, const rws_reported *b)
@@ -193,7 +85,7 @@ static candidate *find(table *t, const rws_reported *list, int n)
     if (old) return *old;
     candidate *e = RWS_TRY_NEW(memory, candidate, 1);
     if (!e) return NULL;
-    *e = (candidate){.answer = {keep_reports(memory, list, n), n, .exact = NAN},
+    *e = (candidate){.answer = {rws__reports_copy(memory, list, n), n, .exact = NAN},
                      .log_weight = -INFINITY,
                      .log_square = -INFINITY,
                      .next = t->last};
@@ -258,18 +150,19 @@ static rws_status add_particles(table *t, rws_engine *engine, int row, const can
 /* Adds the rows of a datum of the pass. */
 static rws_status add_rows(table *t, rws_engine *engine, int datum, bool particles, rws_error *err)
 {
-    const rws_scores *s = rws__engine_scores(engine);
+    const rws_scores *s = rws__engine_scores(engine), *whole = rws__scores_whole(rws__engine_scores(engine));
+    for (uint32_t i = whole->start[datum]; i < whole->start[datum + 1]; i++)
+        if (!rws__tail_add(&t->tail, whole->log_p[i] - whole->log_q[i], whole->count[i], t->out->public.n_particles))
+            return rws_no_memory(err, "answers");
     for (int i = (int)s->start[datum]; i < (int)s->start[datum + 1]; i++) {
-        const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
-        t->scratch.n = 0;
-        const rws_status reported = rws__engine_reports(engine, i, add_report, &t->scratch);
-        candidate *e = reported != RWS_OK || t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
-        if (!e || !rws__tail_add(&t->tail, l, n, t->out->public.n_particles)) return rws_no_memory(err, "answers");
-        e->answer.guide += n;
+        const double log_weight = s->log_p[i] - s->log_q[i] + log(s->count[i]), log_square = rws__row_log_square(s, i);
+        candidate   *e = rws__row_reports(engine, i, &t->scratch) ? find(t, t->scratch.list, t->scratch.n) : NULL;
+        if (!e) return rws_no_memory(err, "answers");
+        e->answer.guide += rws__row_share(s, i);
         e->log_weight = rws__log_add(e->log_weight, log_weight);
-        e->log_square = rws__log_add(e->log_square, 2 * l + log(n));
+        e->log_square = rws__log_add(e->log_square, log_square);
         t->log_weight = rws__log_add(t->log_weight, log_weight);
-        t->log_square = rws__log_add(t->log_square, 2 * l + log(n));
+        t->log_square = rws__log_add(t->log_square, log_square);
         if (particles) RWS_TRY(add_particles(t, engine, i, e, log_weight, err));
     }
     return RWS_OK;
@@ -478,7 +371,7 @@ static rws_status ask(block *b, float *const *test, rws_arena *memory, rws_error
 {
     const rws_question *q = b->list;
     float              *fields[b->program->setup.n_fields + 1];
-    b->fields = rws__question_room(b->program, b->n, memory);
+    b->fields = rws__question_memory(b->program, b->n, memory);
     if (!b->fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws__question_check_given(q, err));
     b->reached = RWS_TRY_NEW(memory, bool, q->n_given + 1);

@@ -35,7 +35,7 @@ const rws_weighted *rws__particles_sort(rws_arena *memory, const rws_weighted *p
 bool rws__program_field(const rws_program *p, int i, rws_field *out);
 
 /* Memory for n data, zeroed: a pointer for each field. NULL without memory. */
-float **rws__question_room(const rws_program *p, int n, rws_arena *memory);
+float **rws__question_memory(const rws_program *p, int n, rws_arena *memory);
 
 /* The test data that evaluations see, p->n_test by field. RWS_NO_MEMORY, or the failure of the model. The caller releases
  * them, also after a failure. */
@@ -73,6 +73,19 @@ double rws__tail_pareto_k(rws_tail *t, int n_particles);
 
 /* Sets k_limit, verdict and advice of answers, whose other members are known. RWS_NO_MEMORY. */
 rws_status rws__answers_judge(rws_answers *a, rws_arena *memory, rws_error *err);
+
+/* The reports of a row, in the engine's memory. A zeroed one is valid; the caller frees the list. */
+typedef struct {
+    rws_reported *list;
+    int           n, capacity;
+    bool          memory_short;
+} rws_row_reports;
+
+/* Lists what a row has reported, in the place of what was listed before. False without memory. */
+bool rws__row_reports(rws_engine *engine, int row, rws_row_reports *out);
+
+/* A copy of reports; NULL: no memory. */
+const rws_reported *rws__reports_copy(rws_arena *memory, const rws_reported *list, int n);
 
 /* Copies of what a row of the engine's table has reported, and of its choices. NULL: no memory. */
 const rws_reported *rws__reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);

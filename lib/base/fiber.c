@@ -1,10 +1,8 @@
 #include "base/fiber.h"
 
 #include "base/error.h"
+#include "base/fault.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -264,17 +262,6 @@ forget(rws_fiber *f)
 
 /* ---- A stack that runs over ----------------------------------------------------------------------------------- */
 
-/* Data of a thread for the handler of SIGSEGV. The handler finds them by a key, because the first use of a
- * thread-local variable may allocate memory; the key of a thread that runs no fibers has NULL. */
-typedef struct {
-    rws_fiber *running;
-    void      *alternate; /* its stack for signals, if it is ours */
-} thread_state;
-
-static _Thread_local thread_state this_thread;
-static pthread_key_t              state_key;
-static bool                       has_key;
-
 /* Entered from the handler, on a stack whose frames are all abandoned. */
 #if FIBER_ASAN
 __attribute__((no_sanitize_address))
@@ -339,103 +326,9 @@ static bool redirect(const ucontext_t *context, rws_fiber *f)
 
 #endif
 
-/* Handlers of SIGSEGV that our handler was put in front of, the oldest first. A handler that was installed after ours
- * may pass a fault on to ours; then ours passes it on to the handler before that one. */
-#define MAX_BEFORE 16
-static struct sigaction before[MAX_BEFORE];
-static atomic_int       n_before, n_passed; /* n_passed: how often the fault at hand was passed on */
-static pthread_mutex_t  installing = PTHREAD_MUTEX_INITIALIZER;
-
-static void pass_on(int number, siginfo_t *info, void *context)
+bool rws__fiber_catch(rws_fiber *f, const char *at, void *context)
 {
-    const int at = n_before - 1 - n_passed++;
-    if (at >= 0 && before[at].sa_flags & SA_SIGINFO) before[at].sa_sigaction(number, info, context);
-    else if (at >= 0 && before[at].sa_handler != SIG_DFL && before[at].sa_handler != SIG_IGN)
-        before[at].sa_handler(number);
-    else signal(number, SIG_DFL); /* the fault happens again, and ends the process as ever */
-    n_passed--;
-}
-
-static void on_fault(int number, siginfo_t *info, void *context)
-{
-    const thread_state *state = pthread_getspecific(state_key);
-    rws_fiber          *f = state ? state->running : NULL;
-    const char         *at = info->si_addr;
-    if (f && f->overflow && at >= f->map && at < f->stack && redirect(context, f)) return;
-    pass_on(number, info, context);
-}
-
-static bool is_in_front(void)
-{
-    struct sigaction now;
-    return sigaction(SIGSEGV, NULL, &now) != 0 || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault);
-}
-
-/* Installs the handler unless it is the first to be called already. */
-static void put_in_front(void)
-{
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
-    pthread_mutex_lock(&installing);
-    if (!is_in_front() && n_before < MAX_BEFORE && sigaction(SIGSEGV, NULL, &before[n_before]) == 0) {
-        int at = 0; /* if the handler is in the list already, it was put back, and the handlers after it are gone */
-        while (before[at].sa_sigaction != before[n_before].sa_sigaction) at++;
-        n_before = at + 1;
-        sigaction(SIGSEGV, &action, NULL);
-    }
-    pthread_mutex_unlock(&installing);
-}
-
-/* The handler cannot run on a stack that is full, so every thread has another one for signals. */
-static size_t alternate_bytes;
-
-static void thread_ends(void *arg)
-{
-    thread_state *state = arg;
-    stack_t       now;
-    if (!state->alternate) return;
-    if (sigaltstack(NULL, &now) == 0 && now.ss_sp == state->alternate)
-        sigaltstack(&(stack_t){.ss_flags = SS_DISABLE, .ss_size = alternate_bytes}, NULL);
-    munmap(state->alternate, alternate_bytes);
-}
-
-static void prepare(void)
-{
-    const long least = sysconf(_SC_SIGSTKSZ);
-    alternate_bytes = (size_t)64 << 10;
-    while (least > 0 && alternate_bytes < 2 * (size_t)least) alternate_bytes *= 2;
-    has_key = pthread_key_create(&state_key, thread_ends) == 0;
-}
-
-static void make_alternate(thread_state *state)
-{
-    stack_t now;
-    if (sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return; /* the thread has one already */
-    void *memory =
-        mmap(NULL, alternate_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return;
-    state->alternate = memory;
-    if (sigaltstack(&(stack_t){.ss_sp = memory, .ss_size = alternate_bytes}, NULL) == 0) return;
-    munmap(memory, alternate_bytes);
-    state->alternate = NULL;
-}
-
-void rws__fiber_thread(bool look)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
-    if (!has_key) return;
-    n_passed = 0; /* a handler may have left by longjmp */
-    if (!pthread_getspecific(state_key) && pthread_setspecific(state_key, &this_thread) == 0)
-        make_alternate(&this_thread);
-    if (look && !is_in_front()) put_in_front();
-}
-
-/* The library may be unloaded while the process continues. */
-__attribute__((destructor)) static void uninstall(void)
-{
-    if (n_before && is_in_front()) sigaction(SIGSEGV, &before[n_before - 1], NULL);
-    if (has_key) pthread_key_delete(state_key);
+    return f->overflow && at >= f->map && at < f->stack && redirect(context, f);
 }
 
 void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
@@ -443,8 +336,9 @@ void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
     f->overflow = overflow;
 }
 
-const char *rws__fiber_end(const rws_fiber *f)
+char *rws__fiber_stack(const rws_fiber *f, size_t *bytes)
 {
+    if (bytes) *bytes = f->stack_bytes;
     return f->stack;
 }
 
@@ -524,11 +418,11 @@ void rws__fiber_resume(rws_fiber *f)
 {
     RWS_CHECK(f->state == ARMED || f->state == ASIDE);
     f->state = RUNNING;
-    this_thread.running = f;
+    rws_fault_thread.running = f;
     entering(f);
     jump_in(f);
     left(f);
-    this_thread.running = NULL;
+    rws_fault_thread.running = NULL;
 }
 
 void rws__fiber_yield(rws_fiber *f)

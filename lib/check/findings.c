@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/list.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,9 @@ rws_status rws__review_begin(rws_review *r, rws_program *p, rws_engine *e, const
 {
     *r = (rws_review){.program = p, .engine = e, .fields = fields, .n_data = n_data, .n_particles = 16};
     r->uses = RWS_TRY_NEW(&r->memory, rws_use, p->setup.params.n + 1);
-    if (!r->uses) return rws_no_memory(err, "a review");
+    r->values = RWS_TRY_NEW(&r->memory, float, p->setup.params.size + 1);
+    if (!r->uses || !r->values) return rws_no_memory(err, "a review");
+    memcpy(r->values, p->setup.params.value, p->setup.params.size * sizeof *r->values);
     memset(r->uses, 0, (size_t)p->setup.params.n * sizeof *r->uses);
     return RWS_OK;
 }
@@ -56,13 +59,7 @@ rws_status rws__review_add(rws_review *r, const char *kind, rws_severity severit
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (is_told(r, kind, about)) return RWS_OK;
-    if (r->n == r->capacity) {
-        const int          more = r->capacity ? 2 * r->capacity : 8;
-        rws_check_finding *list = realloc(r->list, (size_t)more * sizeof *list);
-        if (!list) return rws_no_memory(err, "a finding");
-        r->list = list;
-        r->capacity = more;
-    }
+    if (!rws__list_grow(&r->list, r->n, &r->capacity, sizeof *r->list)) return rws_no_memory(err, "a finding");
     const rws_check_finding f = {kind, severity, copy(r, about), copy(r, text)};
     if (!f.text || (about && !f.about)) return rws_no_memory(err, "a finding");
     r->list[r->n++] = f;

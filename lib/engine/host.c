@@ -48,7 +48,7 @@ static void abandon(rws_engine *e)
 {
     for (uint32_t i = 0; i < e->n_paths; i++) {
         rws_path *path = e->paths[i];
-        if (rws__fiber_done(path->fiber) || rws__fiber_armed(path->fiber) || path->overflowed) continue;
+        if (rws__fiber_done(path->fiber) || rws__fiber_armed(path->fiber) || path->overflowed || path->ended) continue;
         path->abandoned = true;
         e->running = path;
         e->host->resume(path, false);
@@ -56,11 +56,22 @@ static void abandon(rws_engine *e)
     }
 }
 
+/* A path may stand in a loop that nobody has left, because all particles ended there. */
+static bool stands(const rws_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_paths && e->shares; i++)
+        if (e->paths[i]->stands) return true;
+    return false;
+}
+
 void rws__host_abandon(rws_engine *e)
 {
-    if (e->status != RWS_OK && e->host->escape) {
+    const rws_status status = e->status;
+    if (e->host->escape && (status != RWS_OK || stands(e))) {
         rws__host_enter(e);
+        e->status = status == RWS_OK ? RWS_STOPPED : status; /* programs go no further */
         abandon(e);
+        e->status = status;
     }
     rws__host_leave(e);
 }
@@ -86,6 +97,11 @@ void **rws_path_slot(rws_path *path)
 void rws_path_run(rws_path *path)
 {
     if (path) rws__fiber_resume(path->fiber);
+}
+
+void *rws_path_stack(const rws_path *path, size_t *bytes)
+{
+    return path ? rws__fiber_stack(path->fiber, bytes) : NULL;
 }
 
 void rws_path_pause(rws_path *path)

@@ -70,6 +70,7 @@
 #define NONE UINT32_MAX
 #define N_COEF 4 /* P, Q, R, G: the terms that have gradients */
 
+enum { SCORE = N_COEF };
 enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data, and DATA is like any other */
 
 /* Growing arrays that keep their memory from pass to pass. */
@@ -151,19 +152,23 @@ typedef struct {
     const uint32_t *particles;       /* particle ids, row after row, ascending within a row; NULL: not listed (yet) */
     const uint32_t *particles_start; /* n_rows places in `particles`, where that is not NULL */
     uint32_t        stride; /* not 0: row i is particles i * stride … i * stride + count - 1, and no list is needed */
-    const draw_record  *draw;   /* not NULL: how to list the particles */
-    bool                single; /* every row is one particle */
-    uint32_t            terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
-    uint32_t            outputs[RWS_OUTPUTS];
-    double             *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
-    double             *coef[N_COEF];
-    uint32_t            n_live;          /* rows that backward works on: all rows, or those listed in `live` */
-    const uint32_t     *live, *position; /* position: from a row to its place in `live` */
-    known_map           maps[N_MAPS];    /* the maps that were composed last; they are usually asked for again */
-    const uint32_t     *to_data;         /* the map to level DATA, once it is known */
-    const struct merge *merge;           /* of a merged level; else NULL */
-    uint32_t            next_map;        /* place in maps of the next map, modulo N_MAPS */
-    uint32_t            cover;           /* the highest ancestor, or this level, all of whose rows have rows here */
+    const draw_record *draw;   /* not NULL: how to list the particles */
+    bool               single; /* every row is one particle */
+    uint32_t        width; /* numbers that a particle takes: 1, or the product of the values of summed sites (sums.c) */
+    uint32_t        values; /* of a level that a summed site has made: how many the site has; else 0 */
+    uint32_t        terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
+    uint32_t        summed; /* the first of those that are in `total`; NONE: none */
+    bool            sums;   /* `total` has the terms of the levels above */
+    uint32_t        outputs[RWS_OUTPUTS];
+    double         *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
+    double         *coef[N_COEF + 1]; /* the last, SCORE: of log q, by rws_scores.coef_score */
+    uint32_t        n_live;           /* rows that backward works on: all rows, or those listed in `live` */
+    const uint32_t *live, *position;  /* position: from a row to its place in `live` */
+    known_map       maps[N_MAPS];     /* the maps that were composed last; they are usually asked for again */
+    const uint32_t *to_data;          /* the map to level DATA, once it is known */
+    const struct merge *merge;        /* of a merged level; else NULL */
+    uint32_t            next_map;     /* place in maps of the next map, modulo N_MAPS */
+    uint32_t            cover;        /* the highest ancestor, or this level, all of whose rows have rows here */
     known_image         images[N_IMAGES];
     uint32_t            next_image; /* place in images of the next image, modulo N_IMAGES */
     const uint32_t     *place;   /* of a level beside: from a row of the parent to its row here, or NONE; else NULL */
@@ -348,6 +353,22 @@ typedef struct {
     const uint32_t *which, *row;
 } join;
 
+/* What guide and model hand on in the loop that they share: see shared.c. */
+typedef struct {
+    rws_step   *step;
+    const void *env;
+    void       *carry; /* the program's own */
+    uint32_t    n_values, n_words;
+    bool        acts; /* these and `frozen` as they are in rws_path */
+    unsigned    frozen;
+} half_loop;
+
+typedef struct {
+    const char *name;
+    half_loop   guide, model;
+    bool        met; /* the model has come to its loop */
+} shared_loop;
+
 /* The loop that a step belongs to. */
 typedef struct loop {
     rws_step          *step;
@@ -362,6 +383,9 @@ typedef struct loop {
     const struct loop *outer;             /* the loop that the owner is a step of; NULL: none */
     uint32_t           n_going;           /* paths that have arrived and continue with a step */
     int32_t            clock;             /* the lowest of these */
+    rws_path          *ended;             /* its impossible particles; NULL: none, or they are in several paths */
+    bool               shared;            /* guide and model make its steps in turn */
+    bool               apart;             /* its paths do not come together */
 } loop;
 
 /* A path that has ended, by its number, and its level then. */
@@ -399,6 +423,10 @@ struct rws_path {
     bool            stands;  /* it waits for the end of a loop */
     uint64_t        steps;   /* of loops so far */
     bool            goes_on; /* of a path that has arrived: with a further step */
+    bool            ended;   /* of a path that has arrived: its particles are impossible */
+    shared_loop    *shares;  /* of a guide that stands in such a loop, while the model runs; else NULL */
+    bool            met;     /* the guide has come to such a loop, and the model has run in it */
+    bool            scored;  /* it is in or behind such a loop: every choice before the present step is scored */
     const merge    *before;  /* where its trace begins; NULL: with the program */
     const history  *history; /* what the drawing side has chosen, if that is in several traces; else NULL */
     const rws_var  *wants;   /* the nodes it waits for */
@@ -474,6 +502,8 @@ struct rws_engine {
     uint32_t    n_started;                                     /* paths that were run */
     uint32_t   *spare, n_spare, spare_capacity;                /* paths of this pass that can be used again */
     uint32_t   *arrived, n_arrived, arrived_capacity;          /* paths that have executed a step */
+    uint32_t    n_summed;                                      /* levels whose `total` was begun */
+    bool        shares;                                        /* guide and model share a loop */
     segment   **segments;                                      /* all that have ended before their paths did */
     uint32_t    n_segments, segment_capacity, n_segments_kept; /* the choices of the first ones are in `kept` */
     kept_entry *kept;
@@ -536,6 +566,15 @@ uint32_t  rws__stamp_new(rws_engine *e);
 /* loop.c */
 void rws__loop_step(rws_path *path);     /* on the path: executes a step */
 bool rws__loops_continue(rws_engine *e); /* when every path waits: lets some go on. False: none has arrived */
+/* What a loop hands on; stops with a message if that has not the right shape. */
+loop rws__loop_measure(rws_path *path, const loop *what, const void *carry, size_t size, size_t first_int);
+void rws__loop_run(rws_path *path, const loop *l, void *carry); /* returns when it has ended */
+
+/* shared.c */
+void rws__shared_begins(rws_path *path); /* stops with a message if a choice before a shared loop is not scored */
+/* Ends the impossible particles of paths that have arrived in a shared loop, and resamples. Returns how many of the n paths
+ * are left. */
+uint32_t rws__shared_weigh(rws_engine *e, rws_path **turn, uint32_t n);
 
 /* merge.c */
 extern const rws_op rws__op_join;
@@ -692,6 +731,9 @@ void           rws__path_need(rws_path *path, const rws_var *v, int n); /* retur
 
 /* scores.c */
 void     rws__scores_make(rws_engine *e);
+void     rws__level_request(rws_engine *e, uint32_t at); /* asks for its terms that are not in its totals */
+void     rws__level_sum(rws_engine *e, uint32_t at);     /* adds them, and at first those of the levels above */
+double   rws__row_weight(const rws_engine *e, uint32_t at, uint32_t row); /* the log-weight by its totals */
 uint32_t rws__scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
 void     rws__scores_output(rws_engine *e, int slot);
 
@@ -700,6 +742,16 @@ uint32_t     rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row);
 origin       rws__scores_origin(rws_engine *e, int row); /* where a row of the table comes from */
 const float *rws__value_at(rws_engine *e, uint32_t level, uint32_t row,
                            uint32_t id); /* of a node, for a row of a level */
+
+/* sums.c: the particles of the table's rows, if a site was summed */
+void rws__sums_make(rws_engine *e);
+void rws__scores_columns(rws_engine *e, rws_scores *s); /* scores.c: what is to be filled in for s->n rows */
+
+/* What is added to the ordinals of draws at a level: where particles were divided into other numbers of rows they draw others. */
+static inline uint32_t sums_ordinal(const level *l)
+{
+    return (l->width - 1) * 0x9e3779b0u;
+}
 
 /* choices.c: what a pass does with rws_pass.given before and after its programs; and whether this path, which has ended,
  * has not taken all choices that are given for the datum. */
@@ -719,6 +771,11 @@ void rws__jumps_end(rws_engine *e); /* all programs have ended */
 /* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
  * no part is empty. This path continues as part 0; the others execute the call themselves. */
 void rws__path_split(rws_path *path, const uint32_t *part, uint32_t n_parts);
+
+/* schedule.c: whether the scoring side has not visited a site, or not as often as the other side; sets which. And rows of a
+ * level as a level below it. */
+bool     rws__path_missing(rws_path *path, uint32_t *site, uint32_t *visit);
+uint32_t rws__level_subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n);
 
 /* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws__level_map. */
 uint32_t rws__row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);

@@ -13,7 +13,8 @@
  * Innermost loops go first, and of a loop the paths with the lowest clock, so that all paths that will reach a step
  * are there when it begins. Paths that have left a loop wait for those that are in it. They become one for each
  * combination of integers; the first continues in the owner's frame, for the others the owner's program starts again,
- * as after a split. A loop need not merge at all: scalar mode does not, and so is the reference. */
+ * as after a split. A loop need not merge at all: scalar mode does not, and so is the reference. Nor do loops within the steps of
+ * a loop that guide and model share, because the model takes what the guide has chosen in its step from the path's own trace. */
 #include "engine/internal.h"
 
 #include <string.h>
@@ -123,7 +124,9 @@ static bool same(const rws_path *a, const rws_path *b)
 {
     const loop     *l = a->loop;
     const uint32_t *x = a->carry, *y = b->carry, n = 2 * l->n_values;
-    if (l != b->loop || a->goes_on != b->goes_on || a->n_taken != b->n_taken) return false;
+    if (l != b->loop || l->apart || a->ended || b->ended) return false;
+    if (a->e->levels[a->level].width != a->e->levels[b->level].width) return false; /* sums.c */
+    if (a->goes_on != b->goes_on || a->n_taken != b->n_taken) return false;
     if (memcmp(x + n, y + n, (l->n_words - n) * sizeof *x) != 0) return false;
     for (uint32_t v = 0; v < n; v += 2)
         if (!x[v] != !y[v] || a->e->nodes[x[v]].dim != a->e->nodes[y[v]].dim) return false;
@@ -133,7 +136,7 @@ static bool same(const rws_path *a, const rws_path *b)
 static uint32_t hash(const rws_path *path)
 {
     const loop *l = path->loop;
-    uint32_t    h = l->stamp + path->goes_on;
+    uint32_t    h = l->stamp + path->goes_on + (l->apart ? path->number : 0) * 0x9e3779b1u;
     for (uint32_t w = 2 * l->n_values; w < l->n_words; w++) h = (h ^ path->carry[w]) * 0x9e3779b1u, h ^= h >> 15;
     return h;
 }
@@ -211,7 +214,10 @@ static void continue_as_one(rws_path **paths, uint32_t n)
     rws_path *path = paths[0];
     if (n > 1) rws__merge(path->e, paths, n);
     for (uint32_t i = 1; i < n; i++) rws__path_recycle(paths[i]);
-    if (path->goes_on) begin_step(path);
+    if (path->ended)
+        *RWS_PUSH(path->e, path->e->ends, path->e->n_ends, path->e->end_capacity) =
+            (path_end){path->level, path->number};
+    else if (path->goes_on) begin_step(path);
     else leave_loop(path);
 }
 
@@ -220,13 +226,9 @@ bool rws__loops_continue(rws_engine *e)
     if (!e->n_arrived) return false;
     rws_path     **turn = RWS_NEW(&e->arena, rws_path *, e->n_arrived);
     uint32_t       n_groups, *start;
-    const uint32_t n = take_turn(e, turn);
-    if (!merges(e))
-        for (uint32_t i = 0; i < n; i++) continue_as_one(&turn[i], 1);
-    else {
-        start = group(e, turn, n, &n_groups);
-        for (uint32_t g = 0; g < n_groups; g++) continue_as_one(turn + start[g], start[g + 1] - start[g]);
-    }
+    const uint32_t n = rws__shared_weigh(e, turn, take_turn(e, turn));
+    start = group(e, turn, n, &n_groups);
+    for (uint32_t g = 0; g < n_groups; g++) continue_as_one(turn + start[g], start[g + 1] - start[g]);
     return true;
 }
 
@@ -269,8 +271,11 @@ static void begin(rws_path *path, const loop *what, const void *carry)
     l->stamp = path->stamp;
     l->owner = path;
     l->outer = path->loop;
+    l->apart = !merges(e) || (path->loop && path->scored);
     const uint32_t *first = keep(path, l, carry);
-    if (merges(e) && path->side != RWS_SIDE_NONE && !rws__path_draws(path) && !path->history) rws__history_make(path);
+    if (l->shared) rws__shared_begins(path);
+    else if (!l->apart && path->side != RWS_SIDE_NONE && !rws__path_draws(path) && !path->history && !path->scored)
+        rws__history_make(path);
     rws_path *step = rws__path_new(e);
     rws__path_copy(step, path);
     step->level = path->level;
@@ -285,16 +290,27 @@ static void begin(rws_path *path, const loop *what, const void *carry)
     rws__host_wait(path);
 }
 
-static void run(rws_path *path, const loop *what, const char *function, void *carry, size_t size, size_t first_int)
+loop rws__loop_measure(rws_path *path, const loop *what, const void *carry, size_t size, size_t first_int)
 {
     loop l = *what;
-    rws__enter(path, function);
     expect_shape(path, &l, carry, size, first_int);
     l.n_values = (uint32_t)(first_int / sizeof(rws_var));
     l.n_words = (uint32_t)(size / sizeof(uint32_t));
-    if (path->cursor == path->n_log) begin(path, &l, carry);
-    put_back(path, &l, path->log + path->cursor, carry);
-    path->cursor += l.n_words;
+    return l;
+}
+
+void rws__loop_run(rws_path *path, const loop *l, void *carry)
+{
+    if (path->cursor == path->n_log) begin(path, l, carry);
+    put_back(path, l, path->log + path->cursor, carry);
+    path->cursor += l->n_words;
+}
+
+static void run(rws_path *path, const loop *what, const char *function, void *carry, size_t size, size_t first_int)
+{
+    rws__enter(path, function);
+    const loop l = rws__loop_measure(path, what, carry, size, first_int);
+    rws__loop_run(path, &l, carry);
 }
 
 void rws_loop(rws_path *path, rws_step *step, const void *env, void *carry, size_t size, size_t clock)

@@ -19,6 +19,7 @@ void rws__programs(rws_path *path)
     const rws_pass *pass = &path->e->pass;
     for (int i = 0; i < 2; i++) {
         const bool guide = (i == 0) != (pass->mode == RWS_SLEEP);
+        if (!guide && path->met) continue;
         rws__path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
         if (guide) rws__guide(path);
         else pass->model->model(path, pass->state);
@@ -97,7 +98,8 @@ rws_path *rws__path_new(rws_engine *e)
     path->stamp = rws__stamp_new(e);
     path->loop = NULL;
     path->carry = NULL;
-    path->stands = path->goes_on = false;
+    path->stands = path->goes_on = path->ended = path->met = path->scored = false;
+    path->shares = NULL;
     path->before = NULL;
     path->history = NULL;
     path->steps = 0;
@@ -123,7 +125,7 @@ rws_path *rws__path_new(rws_engine *e)
 void rws__path_continue(rws_path *path)
 {
     rws_engine *e = path->e;
-    path->stack_end = rws__fiber_end(path->fiber);
+    path->stack_end = rws__fiber_stack(path->fiber, NULL);
     *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = path->number;
 }
 
@@ -219,7 +221,7 @@ void rws_await(rws_path *path, const rws_var *v, int n)
 }
 
 /* A new level below `from` that has the n listed rows of it. */
-static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n)
+uint32_t rws__level_subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n)
 {
     uint32_t *up = RWS_NEW(&e->arena, uint32_t, n), *count = RWS_NEW(&e->arena, uint32_t, n);
     bool      single = true;
@@ -250,6 +252,7 @@ void rws__path_copy(rws_path *to, const rws_path *from)
     to->before = from->before;
     to->history = from->history;
     to->steps = from->steps;
+    to->scored = from->scored;
     to->base = from->base;
     to->ordinal = from->ordinal;
     to->n_scored = from->n_scored;
@@ -309,7 +312,7 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
     for (uint32_t p = 1; p < n_parts; p++) end[p] += end[p - 1];
     for (uint32_t i = 0; i < n && end; i++) rows[end[part[i]]++] = i;
     for (uint32_t p = 0; p < n_parts && n_parts > 1; p++) {
-        const uint32_t first = p ? end[p - 1] : 0, to = subset(e, from, rows + first, end[p] - first);
+        const uint32_t first = p ? end[p - 1] : 0, to = rws__level_subset(e, from, rows + first, end[p] - first);
         if (p == 0) {
             self = to;
             continue;
@@ -468,11 +471,12 @@ static void begin_apart(rws_engine *e)
 }
 
 /* Whether the scoring side has not visited a site, or not as often as the other side. */
-static bool is_missing(rws_path *path, uint32_t *site, uint32_t *visit)
+bool rws__path_missing(rws_path *path, uint32_t *site, uint32_t *visit)
 {
     if (path->history) return rws__history_missing(path, site, visit);
     for (uint32_t s = 0; s < path->n_sites && path->n_scored != path->n_trace; s++) {
-        if (path->sites[s].next == NONE || path->e->sites[s].field >= 0) continue;
+        if (path->sites[s].next == NONE || path->e->sites[s].field >= 0 || path->e->sites[s].how == RWS_SUMMED)
+            continue;
         *site = s;
         *visit = path->trace[path->sites[s].next].visit;
         return true;
@@ -497,7 +501,7 @@ static void check_trace(rws_path *path)
             return;
         }
     uint32_t site, visit;
-    if (e->status != RWS_OK || !is_missing(path, &site, &visit)) return;
+    if (e->status != RWS_OK || !rws__path_missing(path, &site, &visit)) return;
     char        text[160];
     const char *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
     e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
@@ -589,6 +593,8 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
     e->n_started = e->n_spare = e->n_arrived = e->n_segments = e->n_segments_kept = e->n_kept = e->n_joins = 0;
+    e->n_summed = 0;
+    e->shares = false;
     e->known_dependences = e->narrowed = (numbers){0};
     rws__demand_begin(e);
     rws__dependence_begin(e);

@@ -23,6 +23,12 @@ static void check_results(rws_engine *e)
     }
 }
 
+void rws__level_request(rws_engine *e, uint32_t at)
+{
+    for (uint32_t t = e->levels[at].terms; t != e->levels[at].summed; t = e->terms[t].next)
+        rws__request_rows(e, e->terms[t].node, at);
+}
+
 /* Asks for what was reported, and for what was chosen if that is wanted. */
 static void request_segment(rws_engine *e, const segment *s)
 {
@@ -34,9 +40,7 @@ static void request_segment(rws_engine *e, const segment *s)
 /* Computes the values that the table needs and that no path has waited for. */
 static void execute_rest(rws_engine *e)
 {
-    for (uint32_t l = 0, n = e->n_levels; l < n; l++)
-        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next)
-            rws__request_rows(e, e->terms[t].node, l);
+    for (uint32_t l = 0, n = e->n_levels; l < n; l++) rws__level_request(e, l);
     for (uint32_t i = 0; i < e->n_ends; i++) {
         const uint32_t  last = e->ends[i].level;
         const rws_path *path = e->paths[e->ends[i].path];
@@ -79,29 +83,49 @@ static void add_parts(rws_engine *e, level *l, int k)
     }
 }
 
-/* total of a level = total of its parent, or of its parts, + its own terms. These have smaller numbers. */
+/* total of a level = total of its parent, or of its parts, which have smaller numbers … */
+static void sum_above(rws_engine *e, level *l)
+{
+    for (int k = 0; k < RWS_TERMS && l->merge; k++) add_parts(e, l, k);
+    for (int k = 0; k < RWS_TERMS && l->parent != NONE && !l->merge; k++) {
+        const double *above = e->levels[l->parent].total[k];
+        if (!above) continue;
+        const uint32_t *up = l->up, n = l->n_rows;
+        double         *total = l->total[k] = RWS_NEW(&e->arena, double, n);
+#pragma omp simd
+        for (uint32_t i = 0; i < n; i++) total[i] = above[up[i]];
+    }
+}
+
+/* … + its own terms. A level gains no terms when there are levels below it. */
+void rws__level_sum(rws_engine *e, uint32_t at)
+{
+    level *l = &e->levels[at];
+    if (l->place) return; /* it is beside a level and has no terms */
+    if (!l->sums) sum_above(e, l);
+    l->sums = true;
+    for (uint32_t t = l->terms; t != l->summed; t = e->terms[t].next) {
+        const int     k = e->terms[t].kind;
+        const reading r = rws__node_read(e, e->terms[t].node, at);
+        const bool    first = !l->total[k];
+        if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
+        add_values(r.value, r.row, l->n_rows, first, l->total[k]);
+    }
+    l->summed = l->terms;
+}
+
 static void add_up(rws_engine *e)
 {
-    for (uint32_t at = 0; at < e->n_levels; at++) {
-        level *l = &e->levels[at];
-        if (l->place) continue; /* it is beside a level and has no terms */
-        for (int k = 0; k < RWS_TERMS && l->merge; k++) add_parts(e, l, k);
-        for (int k = 0; k < RWS_TERMS && l->parent != NONE && !l->merge; k++) {
-            const double *above = e->levels[l->parent].total[k];
-            if (!above) continue;
-            const uint32_t *up = l->up, n = l->n_rows;
-            double         *total = l->total[k] = RWS_NEW(&e->arena, double, n);
-#pragma omp simd
-            for (uint32_t i = 0; i < n; i++) total[i] = above[up[i]];
-        }
-        for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next) {
-            const int     k = e->terms[t].kind;
-            const reading r = rws__node_read(e, e->terms[t].node, at);
-            const bool    first = !l->total[k];
-            if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            add_values(r.value, r.row, l->n_rows, first, l->total[k]);
-        }
-    }
+    for (uint32_t at = 0; at < e->n_levels; at++) rws__level_sum(e, at);
+}
+
+double rws__row_weight(const rws_engine *e, uint32_t at, uint32_t row)
+{
+    double *const *total = e->levels[at].total;
+    double         d = total[RWS_TERM_D] ? total[RWS_TERM_D][row] : 0;
+    for (int k = RWS_TERM_Q; k <= RWS_TERM_R && !total[RWS_TERM_D]; k++) d += total[k] ? total[k][row] : 0;
+    const double p = total[RWS_TERM_P] ? total[RWS_TERM_P][row] : 0;
+    return p == -INFINITY ? p : p - d + (total[RWS_TERM_W] ? total[RWS_TERM_W][row] : 0);
 }
 
 uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
@@ -109,8 +133,9 @@ uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uin
     if (!pass_has_data(e)) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
     rws__level_particles(e, at);
-    const level *l = &e->levels[at];
-    return (l->stride ? row * l->stride : l->particles[l->particles_start[row]]) / (uint32_t)e->pass.n_particles;
+    const level   *l = &e->levels[at];
+    const uint32_t id = l->stride ? row * l->stride : l->particles[l->particles_start[row]];
+    return id / ((uint32_t)e->pass.n_particles * l->width);
 }
 
 /* Makes e->place, which leads from the rows of all ends, one end after the other, to the table; NULL if that is the
@@ -264,17 +289,17 @@ static void name_broken_term(rws_engine *e)
     e->status = rws_fail(&e->error, RWS_BROKEN, "A log-density is not a number.");
 }
 
-/* Whether the density that particles were drawn from, log_d, has terms of this kind. */
-static bool is_drawn_from(const rws_engine *e, rws_term kind)
-{
-    return e->scores.log_d == e->scores.log_q ? kind == RWS_TERM_Q || kind == RWS_TERM_R : kind == RWS_TERM_D;
-}
-
 static bool has_terms(const rws_engine *e, rws_term kind)
 {
     for (uint32_t i = 0; i < e->n_ends; i++)
         if (e->levels[e->ends[i].level].total[kind]) return true;
     return false;
+}
+
+/* Whether the density that particles were drawn from, log_d, has terms of this kind. */
+static bool is_drawn_from(const rws_engine *e, rws_term kind)
+{
+    return !has_terms(e, RWS_TERM_D) ? kind == RWS_TERM_Q || kind == RWS_TERM_R : kind == RWS_TERM_D;
 }
 
 uint32_t rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row)
@@ -336,6 +361,15 @@ static void check_numbers(rws_engine *e)
         if (s->log_d[i] == -INFINITY && s->log_p[i] > -INFINITY) name_impossible_draw(e, i);
 }
 
+/* What particles were drawn from, with what resampling has made of their log-weights. */
+static const double *take_off(rws_engine *e, int n, const double *log_d)
+{
+    const double *more = gather_totals(e, n, RWS_TERM_W, RWS_TERM_W);
+    double       *less = RWS_NEW(&e->arena, double, n);
+    for (int i = 0; i < n; i++) less[i] = log_d[i] - more[i];
+    return less;
+}
+
 static double *column_new(rws_engine *e, int n)
 {
     return RWS_NEW(&e->arena, double, n + RWS_ROWS_BEHIND);
@@ -344,6 +378,18 @@ static double *column_new(rws_engine *e, int n)
 static double *column_of_zeros(rws_engine *e, int n)
 {
     return memset(column_new(e, n), 0, (size_t)n * sizeof(double));
+}
+
+void rws__scores_columns(rws_engine *e, rws_scores *s)
+{
+    for (int i = 0; i < RWS_OUTPUTS; i++) s->coef_out[i] = s->out[i] ? RWS_NEW0(&e->arena, double, s->n) : NULL;
+    s->L = RWS_NEW(&e->arena, double, s->B);
+    s->l = column_new(e, s->n);
+    s->w = column_new(e, s->n);
+    for (int i = 0; i < 3; i++) s->work[i] = column_new(e, s->n);
+    s->coef_p = column_of_zeros(e, s->n);
+    s->coef_q = column_of_zeros(e, s->n);
+    s->coef_r = column_of_zeros(e, s->n);
 }
 
 void rws__scores_make(rws_engine *e)
@@ -366,19 +412,11 @@ void rws__scores_make(rws_engine *e)
         s->coef_given = RWS_NEW0(&e->arena, double, s->n);
     }
     s->log_d = has_terms(e, RWS_TERM_D) ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
-    for (int i = 0; i < RWS_OUTPUTS; i++) {
-        s->out[i] = gather_output(e, s->n, i);
-        s->coef_out[i] = NULL;
-        if (s->out[i]) s->coef_out[i] = RWS_NEW0(&e->arena, double, s->n);
-    }
-    s->L = RWS_NEW(&e->arena, double, s->B);
-    s->l = column_new(e, s->n);
-    s->w = column_new(e, s->n);
-    for (int i = 0; i < 3; i++) s->work[i] = column_new(e, s->n);
-    s->coef_p = column_of_zeros(e, s->n);
-    s->coef_q = column_of_zeros(e, s->n);
-    s->coef_r = column_of_zeros(e, s->n);
+    if (has_terms(e, RWS_TERM_W)) s->log_d = take_off(e, s->n, s->log_d);
+    for (int i = 0; i < RWS_OUTPUTS; i++) s->out[i] = gather_output(e, s->n, i);
+    rws__scores_columns(e, s);
     check_numbers(e);
+    if (e->status == RWS_OK) rws__sums_make(e);
 }
 
 /* Computes an output that was added after the table was made, and its column. */

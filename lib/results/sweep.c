@@ -1,3 +1,4 @@
+/* sweep.c - reading a sweep file: its lines, the blocks of its models, and the runs that they stand for. */
 #include "rws_results.h"
 
 #include "base/arena.h"
@@ -18,22 +19,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORDS = 256, MAX_VALUES = 128, MAX_SETS = 32, MAX_BLOCKS = 32, MAX_NAME = 200 };
+enum { MAX_WORDS = 256, MAX_VALUES = 128, MAX_SETS = 48, MAX_BLOCKS = 32, MAX_NAME = 200 };
 
 struct rws_sweep_memory {
     rws_arena arena;
 };
 
-/* A line `set`: the values of a setting of the model, or of a method. */
+/* A line with values: of a setting of the model, of one of a method, or of a key such as lr. */
 typedef struct {
-    const char *method; /* NULL: the setting is for all runs */
-    const char *name;
-    const char *values[MAX_VALUES];
-    int         n;
+    const rws_config_member *member; /* NULL: the line is `set` */
+    const char              *method; /* NULL: for all runs */
+    const char              *name;
+    const char              *values[MAX_VALUES];
+    int                      n;
 } setting;
 
 typedef struct {
-    rws_config  base;  /* the model and the keys with a single value */
+    const char *model;
     int         line;  /* of the key `model` */
     unsigned    given; /* bit i: row i of `keys` was given; bits above: of rws_config_members */
     const char *methods[MAX_VALUES];
@@ -140,7 +142,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
 {
     if (n < 2) return rws__refuse(r->err, r->name, r->line, "set needs the name of a setting and one value or more.");
     if (b->n_sets == MAX_SETS)
-        return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with set.", MAX_SETS);
+        return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with values.", MAX_SETS);
     if (n - 1 > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
     char    *dot = strncmp(words[0], RWS_SITE_PREFIX, strlen(RWS_SITE_PREFIX)) == 0 ? NULL : strchr(words[0], '.');
@@ -155,7 +157,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         return rws__refuse(r->err, r->name, r->line,
                            "set takes a name and its values with blanks between: set start far.");
     for (int i = 0; i + 1 < b->n_sets; i++) {
-        const bool same = strcmp(b->sets[i].name, s->name) == 0;
+        const bool same = !b->sets[i].member && strcmp(b->sets[i].name, s->name) == 0;
         if (same && (!s->method || !b->sets[i].method || strcmp(s->method, b->sets[i].method) == 0))
             return rws__refuse(r->err, r->name, r->line, "\"%s\" is set already.", rws__quote_short(s->name).text);
     }
@@ -196,28 +198,43 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     return keys[key].read(r, b, words, n);
 }
 
-/* A key whose one value is a member of the configuration. */
+/* Gives a member of a configuration the value. */
+static rws_status give_member(reader *r, const rws_config_member *m, const char *word, rws_config *c)
+{
+    char    *at = (char *)c + m->offset;
+    uint64_t count;
+    switch (m->kind) {
+    case RWS_CONFIG_INT:
+        RWS_TRY(read_count(r, m->option, word, m->least, m->most, &count));
+        *(int *)at = (int)count;
+        return RWS_OK;
+    case RWS_CONFIG_COUNT: return read_count(r, m->option, word, m->least, m->most, (uint64_t *)at);
+    case RWS_CONFIG_NUMBER:
+        if (is_number(word, (double)m->least, (double)m->most, (double *)at)) return RWS_OK;
+        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", m->option,
+                           (double)m->most, rws__quote_short(word).text);
+    default: *(const char **)at = word; return RWS_OK;
+    }
+}
+
+/* A key whose values are of a member of the configuration. */
 static rws_status read_member(reader *r, block *b, const rws_config_member *m, char **words, int n)
 {
-    char          *at = (char *)&b->base + m->offset;
     const unsigned bit = 1u << (N_KEYS + (m - rws_config_members));
-    uint64_t       count;
+    rws_config     unused = {0};
     if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", m->option);
     if (b->given & bit) return rws__refuse(r->err, r->name, r->line, "%s is given already.", m->option);
     b->given |= bit;
-    if (n > 1) return rws__refuse(r->err, r->name, r->line, "%s takes one value.", m->option);
-    switch (m->kind) {
-    case RWS_CONFIG_INT:
-        RWS_TRY(read_count(r, m->option, words[0], m->least, m->most, &count));
-        *(int *)at = (int)count;
-        return RWS_OK;
-    case RWS_CONFIG_COUNT: return read_count(r, m->option, words[0], m->least, m->most, (uint64_t *)at);
-    case RWS_CONFIG_NUMBER:
-        if (is_number(words[0], (double)m->least, (double)m->most, (double *)at)) return RWS_OK;
-        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", m->option,
-                           (double)m->most, rws__quote_short(words[0]).text);
-    default: *(const char **)at = words[0]; return RWS_OK;
+    if (b->n_sets == MAX_SETS)
+        return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with values.", MAX_SETS);
+    if (n > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
+    setting *s = &b->sets[b->n_sets++];
+    *s = (setting){.member = m, .name = m->option, .n = n};
+    for (int i = 0; i < n; i++) {
+        RWS_TRY(give_member(r, m, words[i], &unused));
+        s->values[i] = words[i];
     }
+    return RWS_OK;
 }
 
 static rws_status read_line(reader *r, char **words, int n)
@@ -226,7 +243,7 @@ static rws_status read_line(reader *r, char **words, int n)
         if (n != 2) return rws__refuse(r->err, r->name, r->line, "model takes one name.");
         if (r->n_blocks == MAX_BLOCKS)
             return rws__refuse(r->err, r->name, r->line, "there are more than %d models.", MAX_BLOCKS);
-        r->blocks[r->n_blocks++] = (block){.base.model = words[1], .line = r->line};
+        r->blocks[r->n_blocks++] = (block){.model = words[1], .line = r->line};
         return RWS_OK;
     }
     if (r->n_blocks == 0)
@@ -318,26 +335,28 @@ static void append_model(char *name, const char *model)
 }
 
 /* NULL without memory. */
-static char *keep(rws_sweep *s, const char *text)
+static char *copy_text(rws_sweep *s, const char *text)
 {
     char *copy = rws__arena_try(&s->memory->arena, strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
 }
 
-/* Adds the settings of combination *which to the configuration and to the name: the settings of the block if method is
- * NULL, else the settings of the method. Leaves in *which the number of the combination of the other settings. False
- * without memory. */
-static bool combine(rws_sweep *s, const block *b, const char *method, uint64_t *which, rws_config *c, char *name)
+/* Adds the values of combination *which to the configuration, and settings and what varies to the name: the values of
+ * the block if method is NULL, else those of the method. Leaves in *which the number of the combination of the other
+ * values. False without memory. */
+static bool combine(reader *r, const block *b, const char *method, uint64_t *which, rws_config *c, char *name)
 {
     for (int i = 0; i < b->n_sets; i++) {
         const setting *set = &b->sets[i];
         if (!method != !set->method || (method && strcmp(method, set->method) != 0)) continue;
         const char *value = set->values[*which % (uint64_t)set->n];
-        char       *text = rws__arena_try(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
+        char       *text = rws__arena_try(&r->sweep->memory->arena, strlen(set->name) + strlen(value) + 2);
         if (!text) return false;
         *which /= (uint64_t)set->n;
         stpcpy(stpcpy(stpcpy(text, set->name), "="), value);
-        c->set[c->n_set++] = text;
+        if (!set->member) c->set[c->n_set++] = text;
+        else if (give_member(r, set->member, value, c) != RWS_OK) return false; /* it was read once before */
+        if (set->member && set->n == 1) continue;
         append(name, "-");
         append(name, text);
     }
@@ -386,26 +405,27 @@ static int descending(const void *a, const void *b)
 }
 
 /* False without memory. */
-static bool add_run(rws_sweep *s, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
+static bool add_run(reader *r, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
 {
     char           name[MAX_NAME] = "", number[32];
-    rws_sweep_run *run = &s->runs[s->n++];
-    *run = (rws_sweep_run){.config = b->base, .final_particles = b->final_particles, .final_test = b->final_test};
+    rws_sweep_run *run = &r->sweep->runs[r->sweep->n++];
+    *run =
+        (rws_sweep_run){.config.model = b->model, .final_particles = b->final_particles, .final_test = b->final_test};
     run->config.method = method;
     run->config.particles = particles;
     run->config.seed = seed;
     run->config.threads = 1;
-    append_model(name, b->base.model);
-    if (!combine(s, b, NULL, &which, &run->config, name)) return false;
+    append_model(name, b->model);
+    if (!combine(r, b, NULL, &which, &run->config, name)) return false;
     append(name, "-");
     append(name, method);
-    if (!combine(s, b, method, &which, &run->config, name)) return false;
+    if (!combine(r, b, method, &which, &run->config, name)) return false;
     RWS_CHECK(which == 0);
     snprintf(number, sizeof number, "-k%d-s%llu", particles, (unsigned long long)seed);
     /* a name that is too long loses its middle, because the number at the end tells most runs apart */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
-    run->name = keep(s, name);
+    run->name = copy_text(r->sweep, name);
     return run->name != NULL;
 }
 
@@ -429,13 +449,13 @@ static rws_status check_names(reader *r)
 }
 
 /* The runs of a block with one seed. False: no memory. */
-static bool add_runs(rws_sweep *s, const block *b, uint64_t seed)
+static bool add_runs(reader *r, const block *b, uint64_t seed)
 {
     for (int k = 0; k < b->n_particles; k++)
         for (int m = 0; m < b->n_methods; m++) {
             const uint64_t n = n_combinations(b, b->methods[m]);
             for (uint64_t which = 0; which < n; which++)
-                if (!add_run(s, b, b->methods[m], b->particles[k], seed, which)) return false;
+                if (!add_run(r, b, b->methods[m], b->particles[k], seed, which)) return false;
         }
     return true;
 }
@@ -459,7 +479,7 @@ static rws_status expand(reader *r)
     if (!s->runs) return no_memory(r->err);
     for (int seed = 0; seed < most_seeds; seed++)
         for (int i = 0; i < r->n_blocks; i++)
-            if (seed < r->blocks[i].n_seeds && !add_runs(s, &r->blocks[i], r->blocks[i].seeds[seed]))
+            if (seed < r->blocks[i].n_seeds && !add_runs(r, &r->blocks[i], r->blocks[i].seeds[seed]))
                 return no_memory(r->err);
     return check_names(r);
 }
@@ -507,78 +527,4 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
     const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
     return status;
-}
-
-/* ---- kinds of runs */
-
-/* A line for each value: no word of a sweep has the end of a line in it. */
-char *rws_sweep_kind(const rws_sweep_run *run)
-{
-    const rws_config *c = &run->config;
-    char              value[RWS_CONFIG_VALUE];
-    rws_text          text;
-    FILE             *out = rws__text_open(&text);
-    if (!out) return NULL;
-    for (const rws_config_member *m = rws_config_members; m->name; m++)
-        if (strcmp(m->name, "seed") != 0) fprintf(out, "%s\n", rws__config_value(m, c, value));
-    fprintf(out, "%d\n%d\n", run->final_particles, run->final_test);
-    for (int i = 0; i < c->n_set; i++) fprintf(out, "%s\n", c->set[i]);
-    return rws__text_end(&text);
-}
-
-/* The first run of the kind of run i. */
-static int first_of_kind(char *const *kinds, int i)
-{
-    int k = 0;
-    while (strcmp(kinds[k], kinds[i]) != 0) k++;
-    return k;
-}
-
-/* ---- checking the runs */
-
-/* Finds the iterations of run i: those of the first run of its kind, for which the model is set up. */
-static rws_status check_run(rws_sweep *s, int i, char *const *kinds, bool objects, uint64_t *iterations, rws_error *err)
-{
-    const int k = first_of_kind(kinds, i);
-    iterations[i] = k < i ? iterations[k] : s->runs[i].config.iterations;
-    if (k < i || (!objects && rws__model_is_path(s->runs[i].config.model))) return RWS_OK;
-    rws_trainer *t;
-    RWS_TRY(rws_trainer_new(&s->runs[i].config, NULL, &t, err));
-    iterations[i] = rws_trainer_config(t)->iterations;
-    rws_trainer_free(t);
-    return RWS_OK;
-}
-
-rws_status rws_sweep_check(rws_sweep *s, bool objects, rws_error *err)
-{
-    RWS_NEED(s, err);
-    uint64_t  *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
-    char     **kinds = calloc((size_t)s->n + 1, sizeof *kinds);
-    rws_status status = iterations && kinds ? RWS_OK : no_memory(err);
-    for (int i = 0; i < s->n && status == RWS_OK; i++) {
-        kinds[i] = rws_sweep_kind(&s->runs[i]);
-        status = kinds[i] ? check_run(s, i, kinds, objects, iterations, err) : no_memory(err);
-    }
-    for (int i = 0; i < s->n && status == RWS_OK; i++) s->runs[i].config.iterations = iterations[i];
-    for (int i = 0; i < s->n && kinds; i++) free(kinds[i]);
-    free(kinds);
-    return status;
-}
-
-/* ---- results */
-
-const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results)
-{
-    for (int i = 0; run && results && i < results->n; i++)
-        if (strcmp(results->runs[i].name, run->name) == 0) return &results->runs[i];
-    return NULL;
-}
-
-bool rws_sweep_run_is_done(const rws_sweep_run *run, const rws_result *result)
-{
-    if (!run || !result || result->failure || result->iteration < run->config.iterations) return false;
-    bool measured = !run->final_particles;
-    for (int i = 0; i < result->n_histories; i++)
-        measured = measured || strncmp(result->histories[i].metric, "final_", 6) == 0;
-    return measured;
 }

@@ -58,6 +58,8 @@ static rws_status review(rws_trainer *t, rws_review *r, rws_error *err)
     if (r->hopeless) return RWS_OK;
     RWS_TRY(review_programs(r, err));
     if (r->hopeless) return RWS_OK;
+    RWS_TRY(rws__check_kept(r, err));
+    RWS_TRY(rws__check_writes(r, err));
     RWS_TRY(rws__check_rows(r, RWS_TRAIN, n, (const float *const *)train, err));
     return rws__check_rows(r, RWS_TEST, p->n_test < n ? p->n_test : n, (const float *const *)t->test, err);
 }
@@ -117,6 +119,8 @@ static rws_status look_at_programs(rws_review *r, rws_error *err)
     RWS_TRY(rws__check_schedules(r, err));
     if (r->hopeless) return RWS_OK;
     RWS_TRY(rws__check_groups(r, err));
+    RWS_TRY(rws__check_kept(r, err));
+    RWS_TRY(rws__check_writes(r, err));
     if (!rws__review_is_late(r)) RWS_TRY(rws__check_dreams(r, err));
     return rws__review_is_late(r) ? RWS_OK : rws__check_global(r, err);
 }
@@ -133,7 +137,7 @@ static rws_status judge(rws_trainer *t, const rws_review *r, rws_error *err)
     return RWS_OK;
 }
 
-static rws_status look(rws_trainer *t, rws_error *err)
+static rws_status check_programs(rws_trainer *t, rws_error *err)
 {
     rws_review r;
     rws_status status = rws__review_begin(&r, &t->program, t->engines[0], (const float *const *)t->test,
@@ -153,12 +157,12 @@ const char *rws_trainer_doubt(const rws_trainer *t)
 }
 
 /* Programs that fail on a single particle are left to the first iteration, whose message says where; so is a request to stop. */
-rws_status rws__trainer_look(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_check_briefly(rws_trainer *t, rws_error *err)
 {
     if (t->checked || t->program.config.no_check || !is_users(t)) return RWS_OK;
     t->checked = true;
     const unsigned   denormals = rws__denormals_off();
-    const rws_status status = look(t, err);
+    const rws_status status = check_programs(t, err);
     rws__denormals_restore(denormals);
     return rws__trainer_agree(t, status == RWS_STOPPED ? RWS_OK : status, err);
 }
@@ -173,11 +177,11 @@ void rws__trainer_count_impossible(rws_trainer *t)
     if (t->forbidden[0]) return;
     rws_review r;
     rws_error  err;
-    char       text[300] = "";
+    char       text[480] = "";
     if (rws__review_begin(&r, &t->program, t->engines[0], NULL, 0, &err) == RWS_OK &&
-        rws__find_impossible(&r, t->program.config.batch, (const float *const *)t->batch, text, sizeof text, &err) ==
-            RWS_OK)
-        snprintf(t->forbidden, sizeof t->forbidden, "%s of the batch of iteration %llu", text[0] ? text : "a datum",
+        rws__find_impossible(&r, t->program.iteration, t->program.config.batch, (const float *const *)t->batch, text,
+                             sizeof text, &err) == RWS_OK)
+        snprintf(t->forbidden, sizeof t->forbidden, "%s (iteration %llu)", text[0] ? text : "a datum of the batch",
                  (unsigned long long)t->program.iteration + 1);
     rws__review_release(&r);
 }

@@ -26,8 +26,8 @@ rws_status rws__trainer_hash_data(rws_trainer *t, rws_error *err)
     if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* it was computed when the ranks compared their data */
     for (int i = 0; i < 2; i++) {
         rws_random random = rws__random_new(rws__key_for(t->program.config.seed, at[i], RWS_KEY_DATA, 0), 0);
-        RWS_TRY(RWS_CALL_MODEL(t->program.model, data, err, t->program.state, RWS_TRAIN, at[i] * (uint64_t)n, n,
-                               &random, t->batch));
+        RWS_TRY(rws__setup_make_data(&t->program.setup, t->program.model, t->program.state, RWS_TRAIN,
+                                     at[i] * (uint64_t)n, n, &random, t->batch, err));
         h = hash_fields(t, t->batch, n, h);
     }
     t->data_hash[RWS_TRAIN] = h;
@@ -170,7 +170,7 @@ static void unpack(char *block, stored *out)
 }
 
 /* Every rank gets what rank 0 has read. The caller frees *block, which holds the texts on all ranks but rank 0. */
-static rws_status spread_stored(rws_comm *comm, stored *s, char **block, rws_error *err)
+static rws_status broadcast_stored(rws_comm *comm, stored *s, char **block, rws_error *err)
 {
     size_t size = 0;
     *block = NULL;
@@ -211,7 +211,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     const bool writes = rws__comm_rank(comm) == 0;
     stored     s = {0};
     RWS_TRY(rws__comm_agree(comm, writes ? open_locked(path, &s, folder, err) : RWS_OK, err));
-    RWS_TRY(spread_stored(comm, &s, block, err));
+    RWS_TRY(broadcast_stored(comm, &s, block, err));
     rws_config config = s.config;
     if (changes->model) config.model = changes->model;
     config.changed = changes->changed;
@@ -227,7 +227,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     *folder = NULL;
     const bool accepted = accepted_object(t, &s.recorded);
     RWS_TRY(rws__trainer_agree(t, writes ? load(t, &s.config, path, err) : RWS_OK, err));
-    RWS_TRY(rws__trainer_spread_state(t, err));
+    RWS_TRY(rws__trainer_broadcast_state(t, err));
     t->saved = t->program.iteration;
     return accepted ? rws_trainer_save(t, err) : RWS_OK; /* the checkpoint has the fingerprint too */
 }

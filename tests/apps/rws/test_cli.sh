@@ -206,7 +206,7 @@ gives 0 "rws bench gmm --json" bench gmm -k 2 --json --iterations 200 --repeat 2
 [ "$(wc -l <out)" = 1 ]
 report $? "one object"
 for key in us_per_iteration us_per_iteration_median iterations threads peak_rss_mb rows_per_iteration \
-    rows_needed_per_iteration rows_by_history_per_iteration paths_per_iteration library_calls_per_iteration \
+    rows_needed_per_iteration rows_by_history_per_iteration paths_per_iteration ended_per_iteration library_calls_per_iteration \
     nodes_per_iteration particles_per_iteration kernel_calls_per_iteration gflops allocations_per_iteration machine_gflops; do
     grep -Eq "\"$key\":[0-9.e+-]+[,}]" out
     report $? "bench has $key"

@@ -55,11 +55,13 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
 static bool plain;      /* loops are those of C */
 static bool discrete;   /* no level is drawn */
 static bool drifts;     /* what the guide carries depends on phi also where draws are constants */
+static bool in_turn;    /* guide and model share the loop over days; "last" is drawn in the step that ends it */
 static bool by_segment; /* a step of the guide is a segment, so that days and steps do not agree */
 
 static void go(rws_path *path, rws_step *step, const void *env, void *carry, size_t size, size_t clock)
 {
-    if (!plain) rws_loop(path, step, env, carry, size, clock);
+    if (!plain && in_turn) rws_shared_loop(path, "days", step, env, carry, size, clock);
+    else if (!plain) rws_loop(path, step, env, carry, size, clock);
     else
         while (step(path, env, carry)) continue;
 }
@@ -99,11 +101,18 @@ static void guide_segment(rws_path *path, const before *b, day *c)
         c->level = rws_normal(path, "level", rws_mlp_parts(path, b->w->mean, in, 3), rws_constant(path, 0.8f));
 }
 
+static void guide_last(rws_path *path, const before *b, rws_var sum)
+{
+    const rws_var in[] = {sum, rws_constant(path, 1)};
+    rws_bernoulli(path, "last", rws_mlp_parts(path, b->w->last, in, 2));
+}
+
 static bool guide_step(rws_path *path, const void *env, void *carry)
 {
     const before *b = env;
     day          *c = carry;
     if (!has_day(path, b, c->t)) {
+        if (in_turn) guide_last(path, b, c->sum);
         c->level = (rws_var){0};
         c->t = c->s = c->left = 0;
         return false;
@@ -125,9 +134,8 @@ static void guide(rws_path *path, const void *state)
     before b = {.w = state, .n = rws_length(path, "x")};
     day    c = {.s = -1, .sum = rws_constant(path, 0)};
     go(path, guide_step, &b, &c, sizeof c, offsetof(day, t));
-    const rws_var in[] = {c.sum, rws_constant(path, 1)};
     rws__path_note(path, 0, c.sum);
-    rws_bernoulli(path, "last", rws_mlp_parts(path, b.w->last, in, 2));
+    if (!in_turn) guide_last(path, &b, c.sum);
 }
 
 static bool model_step(rws_path *path, const void *env, void *carry)
@@ -136,6 +144,7 @@ static bool model_step(rws_path *path, const void *env, void *carry)
     day          *c = carry;
     if (!has_day(path, b, c->t)) {
         const rws_var sum = c->sum;
+        if (in_turn) rws_bernoulli(path, "last", sum);
         *c = (day){.sum = sum};
         return false;
     }
@@ -169,7 +178,7 @@ static void model(rws_path *path, const void *state)
     for (int s = 0; s < STATES; s++) b.shift[s] = rws_slice(path, rws_parameter(path, b.w->shift), s, 1);
     b.spread = rws_apply(path, RWS_EXP, rws_parameter(path, b.w->spread));
     go(path, model_step, &b, &c, sizeof c, offsetof(day, t));
-    rws_bernoulli(path, "last", c.sum);
+    if (!in_turn) rws_bernoulli(path, "last", c.sum);
 }
 
 /* ---- loops within loops, and calls: a walk that turns back, in which each step is a choice or two */
@@ -283,7 +292,7 @@ static void bench_free(bench *b)
     free(b);
 }
 
-typedef enum { PLAINLY, PATHWISE, GIVEN, OWN, DEFENDED, ENUMERATED, WITH_OUTPUT } way;
+typedef enum { PLAINLY, PATHWISE, GIVEN, OWN, DEFENDED, ENUMERATED, WITH_OUTPUT, SILENT } way;
 
 static rws_status forward(bench *b, const rws_model *m, way how, bool scalar, rws_error *err)
 {
@@ -312,7 +321,7 @@ static rws_status forward(bench *b, const rws_model *m, way how, bool scalar, rw
                              .given_start = how == OWN ? start : NULL,
                              .enumerate = how == ENUMERATED,
                              .proposal = how == DEFENDED ? &mixture : NULL,
-                             .reports = true,
+                             .reports = how != SILENT,
                              .choices = true,
                              .key = rws__key_for(1, 2, RWS_KEY_WAKE, 0)};
     const rws_status status = rws__engine_forward(b->engine, &pass, err);
@@ -436,16 +445,16 @@ static void derivatives_equal_scalar(void **unused)
 static const char *const names[] = {"plainly", "pathwise", "given", "own", "defended", "enumerated"};
 
 /* Values, gradients, choices and reports: loops beside particles that run alone, and plain loops beside both. */
-static void loops_equal_scalar(void **unused)
+static void loops_equal_scalar(void **state)
 {
-    (void)unused;
     const int sizes[][2] = {{6, 40}, {20, 7}, {1, 100}};
     for (int m = 0; m < N_MODELS; m++)
         for (int how = 0; how < ENUMERATED; how++)
             for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes; k++) {
                 const int *size = sizes[k / 2];
                 by_segment = k % 2;
-                if (m == WALK && by_segment) continue;
+                in_turn = *state;
+                if ((m == WALK || in_turn) && by_segment) continue;
                 bench *a = bench_new(size[0], size[1]), *b = bench_new(size[0], size[1]),
                       *c = bench_new(size[0], size[1]);
                 rws_error err = {""};
@@ -463,7 +472,7 @@ static void loops_equal_scalar(void **unused)
                 bench_free(b);
                 bench_free(c);
             }
-    by_segment = false;
+    by_segment = in_turn = false;
 }
 
 /* Rows of every level are in the order of the rows that they stand on, also where paths have come together. */
@@ -497,6 +506,37 @@ static void paths_come_together(void **unused)
     if (!(paths[0] < paths[1] && 5 * operations[0] < operations[1]))
         fail_msg("paths %llu of %llu, calls %llu of %llu", (unsigned long long)paths[0], (unsigned long long)paths[1],
                  (unsigned long long)operations[0], (unsigned long long)operations[1]);
+}
+
+/* Impossible particles end at the step that finds them so: weights and gradients are those of particles that run alone, and it is
+ * counted how many ended. */
+static void impossible_particles_end(void **unused)
+{
+    (void)unused;
+    bench  *b[2];
+    float  *g[2];
+    double  sum[2] = {0, 0};
+    int64_t n_ended[2] = {0, 0};
+    in_turn = true;
+    for (int alone = 0; alone < 2; alone++) {
+        rws_error err = {""};
+        b[alone] = bench_new(6, 50);
+        b[alone]->world->next->value[1 * STATES + 1] = -INFINITY; /* from state 0 to state 1 */
+        plain = alone;
+        if (forward(b[alone], &models[DAYS], SILENT, alone, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_engine_stats stats = rws__engine_take_stats(b[alone]->engine);
+        const rws_scores      *s = rws__engine_scores(b[alone]->engine);
+        for (int i = 0; i < s->n; i++) {
+            sum[alone] += s->count[i] * exp(s->log_p[i] - s->log_q[i]);
+            n_ended[alone] += s->log_p[i] == -INFINITY ? s->count[i] : 0;
+        }
+        if (!alone) assert_int_equal(stats.ended, n_ended[alone]);
+        g[alone] = backward(b[alone], 0);
+    }
+    assert_true(n_ended[0] > 0 && n_ended[0] == n_ended[1] && near(sum[0], sum[1], 1e-5 * sum[1]));
+    assert_close(g[0], g[1], b[0]->setup.params.size, 1e-4, "with impossible particles");
+    for (int i = 0; i < 2; i++) free(g[i]), bench_free(b[i]);
+    plain = in_turn = false;
 }
 
 /* ---- exact: all choices, against a recursion over the segments */
@@ -645,7 +685,21 @@ typedef struct {
     int     t;
 } padded;
 
-typedef enum { NONE_MADE, OWNERS_PATH, FALLING, LEAKS, NO_VALUE, PADDING, NO_CLOCK, ENDLESS, IN_FRAME } mistake;
+typedef enum {
+    NONE_MADE,
+    OWNERS_PATH,
+    FALLING,
+    LEAKS,
+    NO_VALUE,
+    PADDING,
+    NO_CLOCK,
+    ENDLESS,
+    IN_FRAME,
+    NOT_SHARED,
+    TWICE_SHARED,
+    DRAWN_BEHIND,
+    NOT_VISITED
+} mistake;
 static mistake made;
 
 typedef struct {
@@ -678,7 +732,18 @@ static void wrong_guide(rws_path *path, const void *state)
     const wrong_env env = {path, &leak};
     inner           c = {.sum = rws_constant(path, 0)};
     padded          p = {.v = c.sum};
-    if (made == PADDING) RWS_LOOP(path, padded_step, &env, p, t);
+    day             d = {.s = -1, .sum = rws_constant(path, 0)};
+    if (made >= NOT_SHARED && made != TWICE_SHARED) {
+        const char *name = made == NOT_SHARED ? "weeks" : "days";
+        if (made == NOT_VISITED) rws_bernoulli(path, "other", leak);
+        const before b = {.w = state, .n = rws_length(path, "x")};
+        RWS_SHARED_LOOP(path, name, guide_step, &b, d, t);
+        if (made == DRAWN_BEHIND) rws_bernoulli(path, "other", leak);
+        return;
+    }
+    if (made == TWICE_SHARED) {
+        guide(path, state);
+    } else if (made == PADDING) RWS_LOOP(path, padded_step, &env, p, t);
     else if (made == NO_CLOCK) rws_loop(path, wrong_step, &env, &c, sizeof c, sizeof c);
     else RWS_LOOP(path, wrong_step, &env, c, t);
     if (made == IN_FRAME) rws_add(path, leak, c.sum);
@@ -700,7 +765,11 @@ static void mistakes_are_refused(void **unused)
         {PADDING, "padding at byte 9"},
 #endif
         {NO_CLOCK, "rws_loop hands on 16 bytes"},
-        {ENDLESS, "does it end?"}
+        {ENDLESS, "does it end?"},
+        {NOT_SHARED, "shares the loop \"weeks\" with the model, which comes to the loop \"days\""},
+        {TWICE_SHARED, "behind another one"},
+        {DRAWN_BEHIND, "draws site \"other\" behind the loop"},
+        {NOT_VISITED, "has drawn site \"other\", and the model has not visited it before the loop \"days\""}
     };
     const rws_model wrong = {.name = "wrong", .guide = wrong_guide, .model = model};
     for (int scalar = 0; scalar < 2; scalar++)
@@ -708,10 +777,10 @@ static void mistakes_are_refused(void **unused)
             bench    *b = bench_new(2, 3);
             rws_error err = {""};
             made = cases[i].made;
+            in_turn = made >= NOT_SHARED;
             b->engine->limits.max_operations = 5000;
-            assert_refused(forward(b, &wrong, PLAINLY, scalar, &err), RWS_BAD_INPUT, &err, "In the guide",
-                           cases[i].words);
-            made = NONE_MADE; /* the engine is ready for another pass */
+            assert_refused(forward(b, &wrong, PLAINLY, scalar, &err), RWS_BAD_INPUT, &err, "In the ", cases[i].words);
+            made = NONE_MADE, in_turn = false; /* the engine is ready for another pass */
             if (forward(b, &wrong, PLAINLY, scalar, &err) != RWS_OK) fail_msg("%s", err.text);
             bench_free(b);
         }
@@ -720,10 +789,15 @@ static void mistakes_are_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_equal_scalar),   cmocka_unit_test(derivatives_equal_scalar),
-        cmocka_unit_test(dreams_are_the_same),  cmocka_unit_test(paths_come_together),
-        cmocka_unit_test(all_choices_add_up),   cmocka_unit_test(methods_agree),
+        cmocka_unit_test(loops_equal_scalar),
+        cmocka_unit_test_prestate(loops_equal_scalar, "shared"),
+        cmocka_unit_test(derivatives_equal_scalar),
+        cmocka_unit_test(dreams_are_the_same),
+        cmocka_unit_test(paths_come_together),
+        cmocka_unit_test(all_choices_add_up),
+        cmocka_unit_test(methods_agree),
         cmocka_unit_test(mistakes_are_refused),
+        cmocka_unit_test(impossible_particles_end),
     };
     return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
 }
