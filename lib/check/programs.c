@@ -224,8 +224,8 @@ rws_status rws__check_sums(rws_review *r, rws_error *err)
             RWS_TRY(
                 rws__review_add(r, "sum", RWS_NOTE, f.list[i].site, err,
                                 "Site \"%s\" has %d values and hardly any draw behind it: a sum over its values in the "
-                                "place of a draw takes its noise away, for %d rows of a particle instead of one "
-                                "(rws_setup_gradient with RWS_SUMMED, or the setting site.%s=sum).",
+                                "place of a draw takes its noise away, for %d rows of a particle instead of one. The "
+                                "setting is site.%s=sum.",
                                 f.list[i].site, f.list[i].n_values, f.list[i].n_values, f.list[i].site));
     return RWS_OK;
 }
