@@ -129,7 +129,7 @@ static rws_status add_particles(table *t, rws_engine *engine, int row, const can
     rws_arena        *memory = &t->out->memory;
     weighted         *w = RWS_TRY_NEW(memory, weighted, 1);
     if (!w) return rws_no_memory(err, "particles");
-    *w = (weighted){.particle = {.log_p = s->log_p[row], .log_q = s->log_q[row], .count = (int)s->count[row]},
+    *w = (weighted){.particle = {.log_p = s->log_p[row], .log_q = s->log_d[row], .count = (int)s->count[row]},
                     .log_weight = log_weight,
                     .candidate = of,
                     .next = t->last_particle};
@@ -152,7 +152,7 @@ static rws_status add_rows(table *t, rws_engine *engine, int datum, bool particl
 {
     const rws_scores *s = rws__engine_scores(engine);
     for (int i = (int)s->start[datum]; i < (int)s->start[datum + 1]; i++) {
-        const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
+        const double l = s->log_p[i] - s->log_d[i], n = s->count[i], log_weight = l + log(n);
         candidate   *e = rws__row_reports(engine, i, &t->scratch) ? find(t, t->scratch.list, t->scratch.n) : NULL;
         if (!e || !rws__tail_add(&t->tail, l, n, t->out->public.n_particles)) return rws_no_memory(err, "answers");
         e->answer.guide += n;
@@ -334,6 +334,7 @@ static rws_status run_passes(block *b, rws_error *err)
         pass.first_datum = b->first;
         pass.asked = true;
         pass.choices = q->particles;
+        pass.resample = b->program->config.resample;
         pass.given = q->given;
         pass.n_given = q->n_given;
         RWS_TRY(rws__engine_forward(b->engine, &pass, err));

@@ -79,14 +79,15 @@ static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number
 {
     const rws_scores *s = rws__engine_scores(engine);
     double            top = sum->top;
-    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_d[i]);
     if (top > sum->top) raise_top(t, sum, top);
     for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-        const double       l = s->log_p[i] - s->log_q[i], w = top == -INFINITY ? 0 : exp(l - top);
+        const double       l = s->log_p[i] - s->log_d[i], w = top == -INFINITY ? 0 : exp(l - top);
         const rws_particle p = {t, engine, (int)i, number, NULL};
         sum->total += s->count[i] * w;
         sum->squares += s->count[i] * w * w;
         sum->sum += s->count[i] * l;
+        if (l == -INFINITY && t->program.config.resample > 0) continue; /* it may have ended before its reports */
         for (int m = 0; m < t->n_model_metrics; m++) {
             const rws_metric *metric = &t->program.model->metrics[m];
             if (metric->posterior) sum->metric[m] += s->count[i] * w * metric->posterior(&p, t->program.state);
@@ -125,6 +126,7 @@ static rws_status measure_data(const bound_job *j, int worker, int first, int n,
         const int left = c->eval_particles - k;
         rws_pass  pass = rws__program_pass(&t->program, RWS_WAKE, n, left < j->chunk ? left : j->chunk, fields, key);
         pass.reports = j->reports;
+        pass.resample = c->resample;
         pass.first_datum = (uint32_t)first;
         pass.first_particle = (uint32_t)k;
         RWS_TRY(rws__trainer_check_stop(t, worker, &p->error));
