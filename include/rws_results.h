@@ -164,11 +164,11 @@ rws_status rws_gather_last(const rws_result *const *runs, int n, const char *met
  *     set        dww.delta 0.05 0.1 0.2   a setting of one method, with several values
  *     set        site.z score             how the gradient of the values at site z comes, for all runs of the block
  *     iterations 100000                   these keys default as in `rws train`: iterations, lr, eval-every,
- *     lr         1e-3                     eval-data, eval-particles, batch, shards, particle-shards,
- *                                         optimiser, l2
+ *     lr         1e-3 1e-4                eval-data, eval-particles, batch, shards, particle-shards,
+ *                                         optimiser, l2; each may have several values
  *     final      5000 1000                after training, measure with 5000 particles on 1000 test data
  *
- * The runs of a block are all combinations. They are sorted by seed, so that a sweep that is stopped early has runs of
+ * The runs of a block are all combinations; a key with several values is a part of their names. They are sorted by seed, so that a sweep that is stopped early has runs of
  * every kind; and within a seed by falling number of particles, because runs with many particles take longest.
  */
 typedef struct {

@@ -29,7 +29,7 @@ void rws__extent_add(rws_extent *extent, double value)
 
 /* The smallest round number (1, 2, 2.5 or 5 times a power of ten) above the rough step. A step of 2.5 itself is left
  * out, because it would put decimals on a scale of small whole numbers. */
-static double nice_step(double rough)
+static double round_spacing(double rough)
 {
     double power = pow(10, floor(log10(rough)));
     double lead = rough / power;
@@ -66,7 +66,7 @@ static rws_range linear_range(const rws_extent *core, const rws_extent *fringe, 
     if (padding > 0 && positive && low < 0.15 * width) low = 0;
     if (padding > 0 && negative && high > -0.15 * width) high = 0;
     width = high - low;
-    double step = nice_step(width / 5);
+    double step = round_spacing(width / 5);
     double down = floor(low / step) * step, up = ceil(high / step) * step;
     if (low - down < 0.03 * width) low = down;
     if (up - high < 0.03 * width) high = up;
@@ -243,8 +243,8 @@ static int linear_ticks(rws_range range, int wanted, bool ascii, rws_tick *ticks
     double width = range.high - range.low;
     double step = 0, first = 0, last = -1, best = INFINITY;
     /* The round step that comes nearest to the number wanted, the coarser of two that do. */
-    for (double rough = width / wanted / 5; rough < 3 * width; rough = 1.2 * nice_step(rough)) {
-        double candidate = nice_step(rough);
+    for (double rough = width / wanted / 5; rough < 3 * width; rough = 1.2 * round_spacing(rough)) {
+        double candidate = round_spacing(rough);
         double from = ceil(range.low / candidate - 1e-6), to = floor(range.high / candidate + 1e-6);
         double miss = fabs(to - from + 1 - wanted);
         if (miss > best) continue;

@@ -130,7 +130,7 @@ static void shade(rws_bundles *g)
             before += alike && k < i;
             after += alike && k > i;
         }
-        if (after) g->list[i].shade = 0.65 * after / (before + after);
+        if (after) g->list[i].shade = (double)after / (before + after);
     }
 }
 

@@ -26,6 +26,7 @@ struct rws_canvas {
     double           dpi;
     PangoFontMap    *fonts; /* its own, so that nothing outlives the canvas */
     PangoContext    *context;
+    const char      *font;    /* NULL: the usual one */
     cairo_surface_t *surface; /* NULL until the page is opened */
     cairo_t         *cairo;
     GByteArray      *bytes; /* the file so far: cairo writes here, never to disk */
@@ -114,6 +115,11 @@ rws_status rws__canvas_page(rws_canvas *canvas, double width, double height, con
     return RWS_OK;
 }
 
+void rws__canvas_font(rws_canvas *canvas, const char *family)
+{
+    canvas->font = family;
+}
+
 cairo_t *rws__canvas_cairo(rws_canvas *canvas)
 {
     RWS_CHECK(canvas->cairo);
@@ -128,6 +134,7 @@ static PangoLayout *lay_out(rws_canvas *canvas, const char *string, const rws_te
     RWS_CHECK(text->size > 0);
     PangoLayout          *layout = pango_layout_new(canvas->context);
     PangoFontDescription *font = pango_font_description_from_string("DejaVu Sans, sans-serif");
+    if (canvas->font) pango_font_description_set_family(font, canvas->font);
     pango_font_description_set_absolute_size(font, text->size * PANGO_SCALE);
     if (text->bold) pango_font_description_set_weight(font, PANGO_WEIGHT_BOLD);
     pango_layout_set_font_description(layout, font);

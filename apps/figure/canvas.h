@@ -35,6 +35,9 @@ typedef struct {
  * is then NULL. The caller owns *out until rws__canvas_save or rws__canvas_free takes it. */
 rws_status rws__canvas_new(const char *path, double dpi, rws_canvas **out, rws_error *err);
 
+/* The family of all text, which must stay; NULL for DejaVu Sans. */
+void rws__canvas_font(rws_canvas *canvas, const char *family);
+
 /* Opens the white page, once. Fails with RWS_BAD_INPUT if it has no size or would be larger than cairo can hold; the
  * canvas then still needs rws__canvas_free. title goes into the file's metadata and may be NULL. */
 rws_status rws__canvas_page(rws_canvas *canvas, double width, double height, const char *title, rws_error *err);

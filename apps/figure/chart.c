@@ -1,6 +1,7 @@
 #include "figure/chart.h"
 
 #include "base/error.h"
+#include "base/order.h"
 #include "figure/canvas.h"
 #include "figure/frame.h"
 
@@ -71,7 +72,7 @@ static bool same_name(const rws_curve *a, const rws_curve *b)
 
 static bool has_marks(const rws_curve *curve)
 {
-    return curve->n <= MARKS_UP_TO;
+    return curve->n <= MARKS_UP_TO && curve->line != RWS_LINE_LEVEL;
 }
 
 static const rws_panel *panel_at(const rws_chart *chart, int row, int column)
@@ -108,12 +109,6 @@ static void add_x(rws_extent *extent, bool *marks, const rws_panel *panel)
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Values more than three widths of the middle half away from it do not stretch a robust axis, if there are enough to
  * tell. */
 static rws_status find_fences(const rws_panel *panel, double fences[2], rws_error *err)
@@ -127,7 +122,7 @@ static rws_status find_fences(const rws_panel *panel, double fences[2], rws_erro
     for (int c = 0; c < panel->n_curves; c++)
         for (int i = 0; i < panel->curves[c].n; i++)
             if (isfinite(panel->curves[c].y[i])) values[n++] = panel->curves[c].y[i];
-    qsort(values, (size_t)n, sizeof *values, ascending);
+    qsort(values, (size_t)n, sizeof *values, rws__order_doubles);
     const double low = n ? values[n / 4] : 0, high = n ? values[n - 1 - n / 4] : 0;
     fences[0] = n < ENOUGH ? -INFINITY : low - 3 * (high - low);
     fences[1] = n < ENOUGH ? INFINITY : high + 3 * (high - low);
@@ -454,7 +449,7 @@ static double at_y(const scale *y, rws_box box, double value)
 static void draw_band(const plan *p, int column, const scale *y, rws_box box, const rws_curve *curve)
 {
     cairo_t   *cairo = rws__canvas_cairo(p->canvas);
-    rws_colour colour = rws__colour_tint(rws__style_find(curve->method)->colour, curve->shade);
+    rws_colour colour = rws__colour_shade(rws__style_find(curve->method)->colour, curve->shade);
     for (int from = 0, to; from < curve->n; from = to + 1) {
         for (to = from; to < curve->n; to++) {
             if (!isfinite(curve->x[to]) || !isfinite(curve->low[to]) || !isfinite(curve->high[to])) break;
@@ -719,6 +714,7 @@ rws_status rws__chart_draw(const rws_chart *chart, const char *path, rws_error *
     check(chart);
     plan p = {.chart = chart};
     RWS_TRY(rws__canvas_new(path, chart->dpi, &p.canvas, err));
+    rws__canvas_font(p.canvas, chart->font);
     p.x = g_new0(scale, chart->n_columns);
     p.y = g_new0(scale, chart->n_rows * chart->n_columns);
     p.left = g_new0(double, chart->n_columns);

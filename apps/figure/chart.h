@@ -40,6 +40,7 @@ typedef struct {
     double           width;  /* of the page in points; 0 for 504, both columns of a paper */
     double           height; /* of one panel in points; 0 for what suits the width */
     double           dpi;    /* of a PNG; 0 for 220 */
+    const char      *font;   /* the family; NULL for the usual one */
 } rws_chart;
 
 /* Writes the chart to the path, which ends in .png, .svg or .pdf. A panel without points has a text that says so. Fails

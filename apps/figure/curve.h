@@ -13,6 +13,7 @@ typedef enum {
     RWS_LINE_AS_METHOD, /* as in the method's style */
     RWS_LINE_SOLID,
     RWS_LINE_DASHED,
+    RWS_LINE_LEVEL, /* dashed, without marks: a number that curves are compared with */
 } rws_line;
 
 /* A point whose x or y is NaN or infinite leaves a gap. */
@@ -24,7 +25,7 @@ typedef struct {
     const double *y;          /* the median */
     const double *low, *high; /* the band around it; both or neither */
     rws_line      line;
-    double        shade; /* 0 to 1 lighter: tells several K of one method apart */
+    double        shade; /* 0 to 1, rws__colour_shade: tells several K of one method apart */
 } rws_curve;
 
 /* The gathered runs as a curve in the method's style, which borrows their arrays. With fewer than three runs there is

@@ -168,7 +168,7 @@ void rws__frame_pen(rws_canvas *canvas, const char *method, rws_line line, doubl
     cairo_set_line_width(cairo, LINE_WIDTH);
     cairo_set_line_cap(cairo, CAIRO_LINE_CAP_BUTT);
     cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
-    rws__canvas_colour(canvas, rws__colour_tint(style->colour, shade), 1);
+    rws__canvas_colour(canvas, rws__colour_shade(style->colour, shade), 1);
     if (line == RWS_LINE_SOLID || (line == RWS_LINE_AS_METHOD && style->n_dash == 0)) cairo_set_dash(cairo, NULL, 0, 0);
     else if (style->n_dash > 0) cairo_set_dash(cairo, style->dash, style->n_dash, 0);
     else cairo_set_dash(cairo, plain_dash, 2, 0);
@@ -218,7 +218,7 @@ void rws__frame_mark(rws_canvas *canvas, const char *method, double shade, doubl
     cairo_set_source_rgb(cairo, 1, 1, 1);
     cairo_set_line_width(cairo, 1.2);
     cairo_stroke_preserve(cairo);
-    rws__canvas_colour(canvas, rws__colour_tint(style->colour, shade), 1);
+    rws__canvas_colour(canvas, rws__colour_shade(style->colour, shade), 1);
     cairo_fill(cairo);
     cairo_restore(cairo);
 }
@@ -227,7 +227,7 @@ void rws__frame_bar(rws_canvas *canvas, const char *method, double shade, rws_bo
 {
     cairo_t         *cairo = rws__canvas_cairo(canvas);
     const rws_style *style = rws__style_find(method);
-    rws_colour       colour = rws__colour_tint(style->colour, shade);
+    rws_colour       colour = rws__colour_shade(style->colour, shade);
     cairo_save(cairo);
     cairo_rectangle(cairo, box.x, box.y, box.width, box.height);
     if (style->n_dash == 0) {

@@ -56,6 +56,26 @@ static void draw_image(const rws_images *g, rws_canvas *canvas, const double *va
     cairo_stroke(cairo);
 }
 
+/* The colours of drawings.js. */
+static void draw_box(rws_canvas *canvas, const rws_image_box *b, rws_box image)
+{
+    static const rws_colour colours[] = {{0xE6 / 255.0, 0x9F / 255.0, 0x00 / 255.0},
+                                         {0x56 / 255.0, 0xB4 / 255.0, 0xE9 / 255.0},
+                                         {0x00 / 255.0, 0x9E / 255.0, 0x73 / 255.0},
+                                         {0xCC / 255.0, 0x79 / 255.0, 0xA7 / 255.0}};
+    cairo_t                *cairo = rws__canvas_cairo(canvas);
+    const double            wide = image.width / 2, high = image.height / 2;
+    cairo_save(cairo);
+    cairo_rectangle(cairo, image.x, image.y, image.width, image.height);
+    cairo_clip(cairo);
+    cairo_rectangle(cairo, image.x + wide * (1 + b->x - b->wide), image.y + high * (1 + b->y - b->high),
+                    2 * wide * b->wide, 2 * high * b->high);
+    cairo_set_line_width(cairo, fmax(1, image.width / 60));
+    rws__canvas_colour(canvas, colours[(size_t)b->number % (sizeof colours / sizeof *colours)], 1);
+    cairo_stroke(cairo);
+    cairo_restore(cairo);
+}
+
 static rws_status draw(const rws_images *g, rws_canvas *canvas, const char *path, rws_error *err)
 {
     const double page = g->width > 0 ? g->width : RWS_PAGE_WIDTH;
@@ -92,9 +112,12 @@ static rws_status draw(const rws_images *g, rws_canvas *canvas, const char *path
     for (int r = 0; r < g->n_rows; r++) {
         const double y = top + above + r * (high + GAP);
         if (g->rows) rws__canvas_text(canvas, left - NAME_GAP, y + high / 2, 1, 0.5, g->rows[r], &name);
-        for (int c = 0; c < g->n_columns; c++)
-            draw_image(g, canvas, g->values + ((size_t)r * g->n_columns + c) * g->wide * g->high,
-                       (rws_box){left + c * (wide + GAP), y, wide, high});
+        for (int c = 0; c < g->n_columns; c++) {
+            const rws_box box = {left + c * (wide + GAP), y, wide, high};
+            draw_image(g, canvas, g->values + ((size_t)r * g->n_columns + c) * g->wide * g->high, box);
+            for (int b = 0; b < g->n_boxes; b++)
+                if (g->boxes[b].image == r * g->n_columns + c) draw_box(canvas, &g->boxes[b], box);
+        }
     }
     return RWS_OK;
 }

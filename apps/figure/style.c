@@ -55,13 +55,27 @@ static double linear(double channel)
     return channel <= 0.04045 ? channel / 12.92 : pow((channel + 0.055) / 1.055, 2.4);
 }
 
+/* WCAG: with white. Lines want 3, small text wants 4.5. */
+static double contrast(rws_colour c)
+{
+    return 1.05 / (0.2126 * linear(c.red) + 0.7152 * linear(c.green) + 0.0722 * linear(c.blue) + 0.05);
+}
+
+static rws_colour darker(rws_colour colour, double share)
+{
+    return (rws_colour){colour.red * share, colour.green * share, colour.blue * share};
+}
+
+rws_colour rws__colour_shade(rws_colour colour, double share)
+{
+    double most = 1;
+    if (contrast(colour) < 3.6) return darker(colour, 1 - 0.7 * share);
+    while (contrast(rws__colour_tint(colour, most)) < 3) most -= 0.01;
+    return rws__colour_tint(colour, share * most);
+}
+
 rws_colour rws__colour_ink(rws_colour colour)
 {
-    /* WCAG: contrast with white = 1.05 / (luminance + 0.05), and small text wants 4.5. */
-    for (int i = 0; i < 64; i++) {
-        double luminance = 0.2126 * linear(colour.red) + 0.7152 * linear(colour.green) + 0.0722 * linear(colour.blue);
-        if (luminance <= 1.05 / 4.5 - 0.05) break;
-        colour = (rws_colour){colour.red * 0.96, colour.green * 0.96, colour.blue * 0.96};
-    }
+    for (int i = 0; i < 64 && contrast(colour) < 4.5; i++) colour = darker(colour, 0.96);
     return colour;
 }

@@ -47,6 +47,10 @@ const char *rws__style_name(const char *method);
 /* The colour mixed with white: 0 leaves it, 1 is white. */
 rws_colour rws__colour_tint(rws_colour colour, double share);
 
+/* The colour of a line, paler by the share: 1 is the palest that stands out from white (a contrast of 3, WCAG). A colour
+ * that is about as pale already becomes darker instead. */
+rws_colour rws__colour_shade(rws_colour colour, double share);
+
 /* The colour mixed with black until it is readable as small text on white. */
 rws_colour rws__colour_ink(rws_colour colour);
 

@@ -109,7 +109,7 @@ static void append_colour(GString *out, const rws_terminal *t, int curve)
 {
     if (!t->colour) return;
     const rws_curve *c = curve >= 0 ? &t->curves[curve] : NULL;
-    int              code = c ? ansi_colour(rws__colour_tint(rws__style_find(c->method)->colour, c->shade)) : 0;
+    int              code = c ? ansi_colour(rws__colour_shade(rws__style_find(c->method)->colour, c->shade)) : 0;
     if (code) g_string_append_printf(out, "\033[38;5;%dm", code);
     else g_string_append(out, "\033[0m");
 }

@@ -1,5 +1,7 @@
 #include "paper/query.h"
 
+#include "base/order.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -105,12 +107,6 @@ rws_status rws__query_curve(const rws_query *q, const char *method, int K, const
     return status;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const int x = *(const int *)a, y = *(const int *)b;
-    return (x > y) - (x < y);
-}
-
 rws_particles rws__query_particles(const rws_query *q)
 {
     rws_particles p = {0};
@@ -122,7 +118,7 @@ rws_particles rws__query_particles(const rws_query *q)
         for (int k = 0; k < p.n && !known; k++) known = p.K[k] == value;
         if (!known && p.n < RWS_MAX_K) p.K[p.n++] = value;
     }
-    qsort(p.K, (size_t)p.n, sizeof *p.K, ascending);
+    qsort(p.K, (size_t)p.n, sizeof *p.K, rws__order_ints);
     return p;
 }
 

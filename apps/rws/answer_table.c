@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "data/json.h"
 
+#include <glib.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -17,15 +18,9 @@
 
 enum { MAX_BYTES = 1 << 30, MOST_DIM = 16 /* numbers of a choice that has columns */ };
 
-static bool ends_with(const char *path, const char *ending)
-{
-    const size_t n = strlen(path), m = strlen(ending);
-    return n > m && strcmp(path + n - m, ending) == 0;
-}
-
 bool rws__answer_table_is(const char *path)
 {
-    return ends_with(path, ".csv") || ends_with(path, ".jsonl");
+    return g_str_has_suffix(path, ".csv") || g_str_has_suffix(path, ".jsonl");
 }
 
 /* ---- rows as JSON */
@@ -141,7 +136,7 @@ rws_status rws__answer_table_open(rws_answer_table *t, const char *path, const c
     return open_partial(t, about, block, err);
 }
 
-rws_status rws__answer_table_keep(rws_answer_table *t, rws_error *err)
+rws_status rws__answer_table_commit(rws_answer_table *t, rws_error *err)
 {
     rws_buffer b = {0};
     write_row(t->frame, rws_frame_rows(t->frame) - 1, &b);
@@ -155,7 +150,7 @@ rws_status rws__answer_table_add(rws_answer_table *t, const char *name, const rw
 {
     RWS_TRY(rws_frame_add(t->frame, a, message, MOST_DIM, err));
     if (!rws__frame_text(t->frame, "datum", name)) return rws_no_memory(err, "a table of answers");
-    return rws__answer_table_keep(t, err);
+    return rws__answer_table_commit(t, err);
 }
 
 /* ---- the file */
@@ -205,7 +200,7 @@ static void write_line(const rws_frame *f, int row, rws_buffer *b)
 rws_status rws__answer_table_finish(rws_answer_table *t, rws_error *err)
 {
     rws_buffer b = {0};
-    const bool csv = ends_with(t->path, ".csv");
+    const bool csv = g_str_has_suffix(t->path, ".csv");
     const int  n = rws_frame_rows(t->frame);
     for (int row = csv ? -1 : 0; row < n; row++)
         if (csv) write_line(t->frame, row, &b);

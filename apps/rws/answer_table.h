@@ -31,7 +31,7 @@ rws_status rws__answer_table_add(rws_answer_table *t, const char *name, const rw
                                  rws_error *err) __attribute__((warn_unused_result));
 
 /* Keeps the last row of the table, which was added to its frame. */
-rws_status rws__answer_table_keep(rws_answer_table *t, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__answer_table_commit(rws_answer_table *t, rws_error *err) __attribute__((warn_unused_result));
 
 /* Writes the file and removes FILE.partial. */
 rws_status rws__answer_table_finish(rws_answer_table *t, rws_error *err) __attribute__((warn_unused_result));

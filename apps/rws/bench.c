@@ -8,10 +8,12 @@
  */
 #include "base/error.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "rws/command.h"
 #include "rws/options.h"
 #include "rws/reopen.h"
 #include "rws/output.h"
+#include "rws/progress.h"
 #include "comm/comm.h"
 #include "train/inspect.h"
 #include "tensor/gemm.h"
@@ -138,22 +140,25 @@ static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
     return follow(iterations, err);
 }
 
-static int ascending(const void *a, const void *b)
+/* Between what is timed. */
+static void show(rws_progress *p, int done)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    if (rws_rank() == 0) rws__progress_show(p, (uint64_t)done);
 }
 
 static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, const moment *start, result *out,
                                   rws_error *err)
 {
-    uint64_t iterations = 0;
-    double   each[MAX_REPEATS];
+    uint64_t     iterations = 0;
+    double       each[MAX_REPEATS];
+    rws_progress progress;
+    rws__progress_init(&progress, rws_trainer_model(t)->name, 0, (uint64_t)repeats + 2);
     RWS_TRY(warm_up(t, &iterations, err));
     if (wanted) iterations = wanted;
     const uint64_t before = rws__trainer_allocations(t);
     for (int i = 0; i < repeats; i++) {
         chunk c;
+        show(&progress, i + 1);
         rewind_to(start, t);
         RWS_TRY(time_chunk(t, iterations, &c, err));
         each[i] = seconds_each(&c);
@@ -164,14 +169,16 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->repeats = repeats;
     out->iterations = iterations * (uint64_t)repeats;
     out->allocations = rws__trainer_allocations(t) - before;
-    qsort(each, (size_t)repeats, sizeof *each, ascending);
+    qsort(each, (size_t)repeats, sizeof *each, rws__order_doubles);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
     /* The same iterations once more, not timed, because counting takes time. */
     chunk counted;
+    show(&progress, repeats + 1);
     rewind_to(start, t);
     rws__trainer_count_rows(t, true);
     RWS_TRY(time_chunk(t, iterations, &counted, err));
     rws__trainer_count_rows(t, false);
+    rws__progress_clear(&progress);
     out->needed = counted.stats.needed;
     out->history = counted.stats.history;
     return RWS_OK;
@@ -261,7 +268,7 @@ static int lines_of_ranks(const rws_trainer *t, const chunk *best, line *out)
     return 4;
 }
 
-static void report(const rws_trainer *t, const result *r, bool json)
+static void print_result(const rws_trainer *t, const result *r, bool json)
 {
     const rws_config *c = rws_trainer_config(t);
     const chunk      *best = &r->best;
@@ -400,7 +407,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
         status = add_ranks(&r, err);
     }
     if (status == RWS_OK) {
-        report(trainer, &r, b.options.json);
+        print_result(trainer, &r, b.options.json);
     }
     forget(&start);
     rws_trainer_free(trainer);

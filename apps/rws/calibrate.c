@@ -240,7 +240,7 @@ static rws_status draw(const rws_calibration *c, const char *path, rws_error *er
 static bool done(void *context, int n)
 {
     calibrate_options *o = context;
-    if (o->table) o->status = rws__answer_table_keep(&o->rows, &o->error);
+    if (o->table) o->status = rws__answer_table_commit(&o->rows, &o->error);
     rws__progress_show(&o->progress, (uint64_t)n);
     return o->status == RWS_OK;
 }

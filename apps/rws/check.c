@@ -47,7 +47,7 @@ static void print_text(const rws_check_findings *f)
                1e3 * f->seconds, f->rows, f->paths, f->calls);
 }
 
-static rws_status report(const rws_check_findings *f, bool json, rws_error *err)
+static rws_status print_findings(const rws_check_findings *f, bool json, rws_error *err)
 {
     const int n = count(f, RWS_MISTAKE);
     if (json) print_json(f);
@@ -89,7 +89,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     rws__json_prepare();
     rws_status status = rws_trainer_new(&o.config, NULL, &trainer, err);
     if (status == RWS_OK) status = rws_trainer_check(trainer, &f, err);
-    if (status == RWS_OK) status = report(f, o.json, err);
+    if (status == RWS_OK) status = print_findings(f, o.json, err);
     rws_check_free(f);
     rws_trainer_free(trainer);
     return status;

@@ -153,7 +153,7 @@ static void count(const rws_canvases *c, int counts[RWS_MAX_CANVAS_DIGITS + 1])
     for (int i = 0; i < c->n; i++) counts[c->counts[i]]++;
 }
 
-static void report_canvases(const canvas_options *o, const char *path, const rws_canvases both[2])
+static void print_canvases(const canvas_options *o, const char *path, const rws_canvases both[2])
 {
     int counts[2][RWS_MAX_CANVAS_DIGITS + 1];
     for (int split = 0; split < 2; split++) count(&both[split], counts[split]);
@@ -197,7 +197,7 @@ static rws_status run_canvases(int argc, char **argv, rws_error *err)
     if (!o.out) RWS_TRY(rws__canvases_path(&own, err));
     const char      *path = o.out ? o.out : own;
     const rws_status status = make_canvases(&o, path, both, err);
-    if (status == RWS_OK) report_canvases(&o, path, both);
+    if (status == RWS_OK) print_canvases(&o, path, both);
     for (int split = 0; split < 2; split++) rws__canvases_release(&both[split]);
     free(own);
     return status;

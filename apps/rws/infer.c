@@ -135,7 +135,8 @@ static const struct argp argp = {
              "same command continues",
              0},
             {"threads", KEY_THREADS, "N", 0, "Threads for --data and --table (0: as many as there are processors)", 0},
-            {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
+            {"out", 'o', "FILE", 0,
+             "Also draw the trees, the images or the posterior of discrete choices as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
             {0},
         },
@@ -287,6 +288,18 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
     return status;
 }
 
+/* Trees or, of a model without, bars. */
+static rws_status draw_answers(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
+{
+    const char *method = rws_posterior_config(o->asked.posterior)->method;
+    rws_status  status = RWS_OK;
+    const bool  trees = a->n && rws_answer_text(&a->list[0], "tree");
+    if (trees) return draw_trees(o, text, a, err);
+    if (rws__marginals_draw(a, method, text, o->out, &status, err)) return status;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "--out draws trees, pictures or choices with few values, and this answer has none of them.");
+}
+
 /* ---- questions */
 
 /* Sets what the questions of a command have in common. */
@@ -294,7 +307,7 @@ static void set_common(const infer_options *o, rws_question *q)
 {
     q->n_particles = (int)o->particles;
     q->seed = o->asked.seed;
-    q->particles = o->asked.choices || o->marginals || o->table;
+    q->particles = o->asked.choices || o->marginals || o->table || o->out;
     q->given = o->given.list;
     q->n_given = o->given.n;
 }
@@ -318,7 +331,7 @@ static rws_status show(infer_options *o, const char *text, int test, rws_answers
 {
     const bool picture =
         o->out && a->n && rws__picture_grid_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
-    const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
+    const rws_status status = o->out && !picture ? draw_answers(o, text, a, err) : RWS_OK;
     if (status == RWS_OK && o->asked.json) report_json(o, text, test, a);
     else if (status == RWS_OK) report_text(o, text, a);
     o->n_done++;
@@ -333,7 +346,8 @@ static rws_status answer(infer_options *o, const char *typed, int test, rws_erro
     snprintf(name, sizeof name, "test datum %d", test);
     const char *text = typed ? typed : name;
     if (o->out && o->n_done && !o->pictures.n)
-        return rws_fail(err, RWS_BAD_INPUT, "--out draws the trees of one datum; ask about the others one by one.");
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "--out draws the trees or the choices of one datum; ask about the others one by one.");
     RWS_TRY(ask(o, typed, test, &a, err));
     return show(o, text, typed ? -1 : test, a, err);
 }

@@ -1,10 +1,12 @@
 #include "rws/marginal.h"
 
 #include "base/error.h"
+#include "figure/bars.h"
 #include "rws/output.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_same_site(const rws_marginal *a, const rws_marginal *b)
@@ -58,4 +60,51 @@ void rws__marginals_print(const rws_answers *a)
         print_site(m->list + i, next - i);
     }
     rws_marginals_free(m);
+}
+
+/* ---- as bars */
+
+enum { MOST_BARS = 40 };
+
+typedef struct {
+    char        names[MOST_BARS][80];
+    const char *groups[MOST_BARS];
+    double      posterior[MOST_BARS], guide[MOST_BARS];
+    int         n;
+} bars;
+
+static void add_bars(bars *b, const rws_marginal *m)
+{
+    for (int i = 0; i < m->n_values && b->n < MOST_BARS; i++) {
+        const rws_marginal_value *v = &m->values[i];
+        if (!(v->posterior >= 0.0005) && !(v->guide >= 0.0005)) continue;
+        if (m->visit) snprintf(b->names[b->n], sizeof b->names[0], "%s:%d = %.9g", m->name, m->visit, v->value);
+        else snprintf(b->names[b->n], sizeof b->names[0], "%s = %.9g", m->name, v->value);
+        b->groups[b->n] = b->names[b->n];
+        b->posterior[b->n] = v->posterior;
+        b->guide[b->n++] = v->guide;
+    }
+}
+
+bool rws__marginals_draw(const rws_answers *a, const char *method, const char *title, const char *path,
+                         rws_status *status, rws_error *err)
+{
+    rws_marginals *m;
+    bars          *b = calloc(1, sizeof *b);
+    rws__need_memory(b && rws_marginals_new(a, INT_MAX, &m, err) == RWS_OK, "the choices of particles");
+    for (int i = 0; i < m->n; i++) add_bars(b, &m->list[i]);
+    const rws_bar_series series[] = {{.method = method, .label = "posterior", .values = b->posterior},
+                                     {.label = "guide", .values = b->guide}};
+    const rws_bars       drawn = {.title = title,
+                                  .n_groups = b->n,
+                                  .n_series = 2,
+                                  .groups = b->groups,
+                                  .series = series,
+                                  .y = {.label = "probability"},
+                                  .numbers = b->n <= 8};
+    const bool           any = b->n > 0;
+    if (any) *status = rws__bars_draw(&drawn, path, err);
+    rws_marginals_free(m);
+    free(b);
+    return any;
 }

@@ -11,4 +11,9 @@
  * out. The question must have asked for particles. */
 void rws__marginals_print(const rws_answers *a);
 
+/* Draws the probabilities of each value of a choice, under the posterior and the guide, as bars in the colour of the method. False,
+ * with nothing drawn, if no choice has few values. */
+bool rws__marginals_draw(const rws_answers *a, const char *method, const char *title, const char *path,
+                         rws_status *status, rws_error *err);
+
 #endif

@@ -1,8 +1,8 @@
 #include "rws/picture_grid.h"
 
 #include "base/error.h"
+#include "base/list.h"
 #include "rws/output.h"
-#include "figure/images.h"
 #include "figure/trees.h"
 
 #include <math.h>
@@ -13,22 +13,17 @@ enum { MAX_COLUMNS = 10 };
 
 /* ---- pictures */
 
-/* `where` has scale x, scale y, shift x and shift y, in a picture whose sides are at -1 and 1. */
-static void draw_box(double *image, int side, const float *where)
-{
-    const double middle = (side - 1) / 2.0;
-    int          edge[4]; /* left, top, right, bottom */
-    for (int i = 0; i < 4; i++) {
-        const double u = (double)where[2 + i % 2] + (i < 2 ? -1 : 1) * (double)where[i % 2];
-        edge[i] = (int)lrint(fmin(fmax((u + 1) * middle, 0), side - 1));
-    }
-    for (int x = edge[0]; x <= edge[2]; x++) image[edge[1] * side + x] = image[edge[3] * side + x] = 0.5;
-    for (int y = edge[1]; y <= edge[3]; y++) image[y * side + edge[0]] = image[y * side + edge[2]] = 0.5;
-}
-
 static size_t size_of(const rws_picture_grid *g)
 {
     return (size_t)g->side * (size_t)g->side;
+}
+
+/* `where` has scale x, scale y, shift x and shift y, in a picture whose sides are at -1 and 1. */
+static void add_box(rws_picture_grid *g, int number, const float *where)
+{
+    rws__need_memory(rws__list_grow(&g->boxes, g->n_boxes, &g->room, sizeof *g->boxes), "pictures");
+    g->boxes[g->n_boxes++] = (rws_image_box){
+        g->n - 1, number, (double)where[2], (double)where[3], fabs((double)where[0]), fabs((double)where[1])};
 }
 
 bool rws__picture_grid_add(rws_picture_grid *g, const rws_reported *reports, int n)
@@ -47,11 +42,11 @@ bool rws__picture_grid_add(rws_picture_grid *g, const rws_reported *reports, int
     if (!g->pairs) return true;
     for (size_t i = 0; i < size; i++) at[i] = (double)seen->value[i];
     for (int t = 0; (where = rws_answer_value(a, "where", t)); t++)
-        if (where->dim == 4) draw_box(at, side, where->value);
+        if (where->dim == 4) add_box(g, t, where->value);
     return true;
 }
 
-rws_status rws__picture_grid_draw(const rws_picture_grid *g, const char *title, const char *path, rws_error *err)
+rws_status rws__picture_grid_draw(rws_picture_grid *g, const char *title, const char *path, rws_error *err)
 {
     RWS_CHECK(g->n > 0);
     const int    each = g->pairs ? 2 : 1; /* rows */
@@ -70,6 +65,10 @@ rws_status rws__picture_grid_draw(const rws_picture_grid *g, const char *title, 
             const size_t cell = (size_t)((i / columns * each + row) * columns + i % columns);
             memcpy(grid + cell * size, g->values + (size_t)(each * i + row) * size, size * sizeof *grid);
         }
+    for (int i = 0; i < g->n_boxes; i++) { /* from the number of the picture to its place in the grid */
+        const int picture = g->boxes[i].image;
+        g->boxes[i].image = picture / columns * each * columns + picture % columns;
+    }
     for (int row = 0; row < lines * each; row++) names[row] = row % 2 ? "reconstruction" : "seen";
     const rws_images images = {.title = title,
                                .n_rows = lines * each,
@@ -77,7 +76,9 @@ rws_status rws__picture_grid_draw(const rws_picture_grid *g, const char *title, 
                                .wide = g->side,
                                .high = g->side,
                                .values = grid,
-                               .rows = g->pairs ? names : NULL};
+                               .rows = g->pairs ? names : NULL,
+                               .boxes = g->boxes,
+                               .n_boxes = g->n_boxes};
     const rws_status status = rws__images_draw(&images, path, err);
     free(grid);
     free(names);
@@ -87,6 +88,7 @@ rws_status rws__picture_grid_draw(const rws_picture_grid *g, const char *title, 
 void rws__picture_grid_release(rws_picture_grid *g)
 {
     free(g->values);
+    free(g->boxes);
     *g = (rws_picture_grid){.pairs = g->pairs};
 }
 

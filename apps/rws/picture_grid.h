@@ -8,21 +8,24 @@
 #ifndef RWS_RWS_PICTURE_GRID_H
 #define RWS_RWS_PICTURE_GRID_H
 
+#include "figure/images.h"
 #include "rws_train.h"
 
 /* Pictures of one size; a zeroed one is valid and empty. */
 typedef struct {
     bool pairs; /* two pictures for each answer, "seen" with the boxes and "picture" below it; else "picture" alone */
-    double *values;
-    int     n, side;
+    double        *values;
+    int            n, side;
+    rws_image_box *boxes; /* of "seen"; `image` is the number of the picture */
+    int            n_boxes, room;
 } rws_picture_grid;
 
 /* Adds the picture among the reports of an answer or a sample. False if there is none, or one that is not square or has
  * another size than the others. */
 bool rws__picture_grid_add(rws_picture_grid *g, const rws_reported *reports, int n);
 
-/* Draws the pictures, ten in a row at most; fails like rws__images_draw. There must be at least one. */
-rws_status rws__picture_grid_draw(const rws_picture_grid *g, const char *title, const char *path, rws_error *err)
+/* Draws the pictures once, ten in a row at most; fails like rws__images_draw. There must be at least one. */
+rws_status rws__picture_grid_draw(rws_picture_grid *g, const char *title, const char *path, rws_error *err)
     __attribute__((warn_unused_result));
 void rws__picture_grid_release(rws_picture_grid *g);
 

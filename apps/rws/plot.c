@@ -22,15 +22,38 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { MAX_METRICS = 6, MAX_PANELS = 8, MAX_CURVES = 40 };
-enum { KEY_LOG = 0x2000, KEY_LINEAR, KEY_PANELS, KEY_TITLE, KEY_FROM };
+enum { MAX_METRICS = 6, MAX_PANELS = 8, MAX_CURVES = 40, MAX_LEVELS = 4 };
+enum {
+    KEY_LOG = 0x2000,
+    KEY_LINEAR,
+    KEY_PANELS,
+    KEY_TITLE,
+    KEY_FROM,
+    KEY_WIDTH,
+    KEY_HEIGHT,
+    KEY_FONT,
+    KEY_SMOOTH,
+    KEY_MEAN,
+    KEY_BASELINE
+};
+
+/* A line that curves of the first metric are compared with. */
+typedef struct {
+    const char *label;
+    double      y[2];
+} level;
 
 typedef struct {
     rws_select  select;
     char       *metrics[MAX_METRICS];
     int         n_metrics;
     const char *out, *x, *panels, *title;
-    double      from;
+    const char *font;
+    double      from, smooth;
+    uint64_t    width, height; /* 0: as usual */
+    level       levels[MAX_LEVELS];
+    int         n_levels;
+    bool        mean;
     int         scale; /* KEY_LOG or KEY_LINEAR; 0: chosen by the numbers */
 } plot_options;
 
@@ -43,7 +66,8 @@ typedef struct {
     const char         *panels[MAX_PANELS];
     int                 n_panels; /* at least 1 */
     rws_gathered        gathered[MAX_METRICS][MAX_PANELS][MAX_CURVES];
-    rws_curve           curves[MAX_METRICS][MAX_PANELS][MAX_CURVES];
+    rws_curve           curves[MAX_METRICS][MAX_PANELS][MAX_CURVES + MAX_LEVELS];
+    double              span[MAX_PANELS][2]; /* the least and the largest x */
     int                 n_curves[MAX_METRICS][MAX_PANELS];
     bool                log[MAX_METRICS];
     char                captions[MAX_METRICS][64]; /* a metric's name with blanks */
@@ -110,6 +134,18 @@ static int choose(const plot *p, int panel, int curve, const rws_result **out)
 
 /* ---- numbers */
 
+/* A mean over the points so far, whose weights fall by `share` from each to the one before it. */
+static void smooth(double *values, int n, double share)
+{
+    double sum = 0, weight = 0;
+    for (int i = 0; i < n; i++) {
+        if (!isfinite(values[i])) continue;
+        sum = share * sum + values[i];
+        weight = share * weight + 1;
+        values[i] = sum / weight;
+    }
+}
+
 /* The curve of metric m of bundle l in panel c; widens *least and *most. There is none where nothing was measured. */
 static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **runs, double *least, double *most,
                                rws_error *err)
@@ -117,11 +153,12 @@ static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **
     const plot_options *o = p->o;
     rws_gathered       *g = &p->gathered[m][c][l];
     const int           n = choose(p, c, l, runs);
-    rws_status          status = RWS_OK;
-    if (over_training(o))
-        status =
-            rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION, g, err);
-    else status = rws_gather_over(runs, n, o->x, o->metrics[m], g, err);
+    const rws_summary   by = o->mean ? rws__means_of : rws_quartiles_of;
+    const rws_x         x = strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION;
+    const rws_status    status = over_training(o) ? rws__gather_by(by, runs, n, o->metrics[m], x, g, err)
+                                                  : rws__gather_over_by(by, runs, n, o->x, o->metrics[m], g, err);
+    double *const       rows[] = {g->median, g->low, g->high};
+    for (int r = 0; r < 3 && o->smooth > 0; r++) smooth(rows[r], g->n, o->smooth);
     rws_gathered_between(g, o->from, INFINITY);
     if (g->n == 0) return status;
     rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
@@ -129,7 +166,24 @@ static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **
     curve->label = p->bundles.list[l].label;
     curve->shade = p->bundles.list[l].shade;
     for (int i = 0; i < g->n; i++) *least = fmin(*least, g->median[i]), *most = fmax(*most, g->median[i]);
+    if (p->n_curves[m][c] == 1) p->span[c][0] = g->x[0], p->span[c][1] = g->x[g->n - 1];
+    p->span[c][0] = fmin(p->span[c][0], g->x[0]), p->span[c][1] = fmax(p->span[c][1], g->x[g->n - 1]);
     return status;
+}
+
+/* The levels, below all other curves of the first metric. */
+static void add_levels(plot *p, int panel)
+{
+    const plot_options *o = p->o;
+    rws_curve          *curves = p->curves[0][panel];
+    if (!p->n_curves[0][panel]) return;
+    for (int i = 0; i < o->n_levels; i++)
+        curves[p->n_curves[0][panel]++] = (rws_curve){.method = "true",
+                                                      .label = o->levels[i].label,
+                                                      .n = 2,
+                                                      .x = p->span[panel],
+                                                      .y = o->levels[i].y,
+                                                      .line = RWS_LINE_LEVEL};
 }
 
 static rws_status gather(plot *p, rws_error *err)
@@ -148,6 +202,7 @@ static rws_status gather(plot *p, rws_error *err)
         if (status == RWS_OK && o->scale == KEY_LOG && most > -INFINITY && !(most > 0))
             status = rws_fail(err, RWS_BAD_INPUT, "No value of %s is above 0, and --log shows no others: leave it out.",
                               rws__quote_short(o->metrics[m]).text);
+        for (int c = 0; c < p->n_panels && m == 0; c++) add_levels(p, c);
         snprintf(p->captions[m], sizeof p->captions[m], "%s", o->metrics[m]);
         for (char *c = p->captions[m]; *c; c++)
             if (*c == '_') *c = ' ';
@@ -201,8 +256,31 @@ static rws_status draw_file(const plot *p, rws_error *err)
                              .panels = panels,
                              .x = x,
                              .y = y,
-                             .width = p->n_panels == 1 ? 330 : 0};
+                             .width = p->o->width        ? (double)p->o->width
+                                      : p->n_panels == 1 ? 330
+                                                         : 0,
+                             .height = (double)p->o->height,
+                             .font = p->o->font};
     return rws__chart_draw(&chart, p->o->out, err);
+}
+
+/* Fixes the ends of the axes of a metric at those that all its panels have together, so that panels below each other can
+ * be compared. */
+static rws_status share_axes(const plot *p, int m, rws_axis *x, rws_axis *y, rws_error *err)
+{
+    rws_extent across = rws__extent_empty(), up = rws__extent_empty();
+    rws_range  xs, ys;
+    for (int c = 0; c < p->n_panels; c++)
+        for (int l = 0; l < p->n_curves[m][c]; l++)
+            for (int i = 0; i < p->curves[m][c][l].n; i++) {
+                if (!isfinite(p->curves[m][c][l].y[i])) continue;
+                rws__extent_add(&across, p->curves[m][c][l].x[i]);
+                rws__extent_add(&up, p->curves[m][c][l].y[i]);
+            }
+    RWS_TRY(rws__axis_range(x, &across, NULL, 0, &xs, err));
+    RWS_TRY(rws__axis_range(y, &up, NULL, 0.03, &ys, err));
+    x->low = xs.low, x->high = xs.high, y->low = ys.low, y->high = ys.high;
+    return RWS_OK;
 }
 
 static rws_status draw_terminal(const plot *p, rws_error *err)
@@ -210,8 +288,12 @@ static rws_status draw_terminal(const plot *p, rws_error *err)
     struct winsize size = {0};
     const bool     terminal = isatty(STDOUT_FILENO);
     if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    const int width = size.ws_col >= 40 ? size.ws_col : 80, height = size.ws_row >= 12 ? size.ws_row - 1 : 24;
+    int width = size.ws_col >= 40 ? size.ws_col : 80, height = size.ws_row >= 12 ? size.ws_row - 1 : 24;
+    width = p->o->width ? (int)p->o->width : width < 120 ? width : 120;
+    height = p->o->height ? (int)p->o->height : height < 24 ? height : 24;
     for (int m = 0; m < p->o->n_metrics; m++) {
+        rws_axis x = x_axis(p->o), y = y_axis(p, m);
+        if (p->n_panels > 1) RWS_TRY(share_axes(p, m, &x, &y, err));
         for (int c = 0; c < p->n_panels; c++) {
             char title[256], panel[128];
             panel_title(p, c, panel, sizeof panel);
@@ -220,10 +302,10 @@ static rws_status draw_terminal(const plot *p, rws_error *err)
             const rws_terminal t = {.title = title[0] ? title : NULL,
                                     .curves = p->curves[m][c],
                                     .n_curves = p->n_curves[m][c],
-                                    .x = x_axis(p->o),
-                                    .y = y_axis(p, m),
-                                    .width = width < 120 ? width : 120,
-                                    .height = height < 24 ? height : 24,
+                                    .x = x,
+                                    .y = y,
+                                    .width = width,
+                                    .height = height,
                                     .unicode = rws__screen_unicode(),
                                     .colour = terminal};
             RWS_TRY(rws__terminal_draw(&t, stdout, err));
@@ -245,6 +327,13 @@ static const struct argp_option options[] = {
     {"log", KEY_LOG, 0, 0, "A logarithmic y axis (default: if the largest number is 20 times the smallest)", 2},
     {"linear", KEY_LINEAR, 0, 0, "A linear y axis", 2},
     {"title", KEY_TITLE, "TEXT", 0, "The title of the figure", 2},
+    {"mean", KEY_MEAN, 0, 0, "The mean over seeds, with its standard error, instead of median and quartiles", 2},
+    {"smooth", KEY_SMOOTH, "SHARE", 0, "Smooth curves: each point keeps this share (0 to 0.999) of the ones before it",
+     2},
+    {"baseline", KEY_BASELINE, "NAME=VALUE", 0, "A dashed line to compare the first METRIC with; may be repeated", 2},
+    {"width", KEY_WIDTH, "N", 0, "Width in points of 1/72 inch, of a file; in characters on the terminal", 2},
+    {"height", KEY_HEIGHT, "N", 0, "Height of a panel, likewise", 2},
+    {"font", KEY_FONT, "FAMILY", 0, "Font of a file (default DejaVu Sans)", 2},
     {0},
 };
 
@@ -256,6 +345,21 @@ static error_t parse_metrics(char *text, plot_options *o, const struct argp_stat
         o->metrics[o->n_metrics++] = part;
     }
     return o->n_metrics ? 0 : rws__arguments_fail(state, "Which metric? `rws runs` shows them.");
+}
+
+static error_t parse_level(char *text, plot_options *o, const struct argp_state *state)
+{
+    char *equals = strrchr(text, '=');
+    if (!equals || equals == text)
+        return rws__arguments_fail(state, "--baseline takes NAME=VALUE, not \"%s\".", rws__quote_short(text).text);
+    if (o->n_levels == MAX_LEVELS)
+        return rws__arguments_fail(state, "--baseline can be given %d times at most.", MAX_LEVELS);
+    level *l = &o->levels[o->n_levels++];
+    *equals = '\0';
+    l->label = text;
+    const error_t error = rws__arguments_real(state, "--baseline", equals + 1, -1e300, 1e300, &l->y[0]);
+    l->y[1] = l->y[0];
+    return error;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -273,6 +377,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->scale = key;
         return 0;
     case KEY_TITLE: o->title = arg; return 0;
+    case KEY_MEAN: o->mean = true; return 0;
+    case KEY_SMOOTH: return rws__arguments_real(state, "--smooth", arg, 0, 0.999, &o->smooth);
+    case KEY_BASELINE: return parse_level(arg, o, state);
+    case KEY_WIDTH: return rws__arguments_count(state, "--width", arg, 1, 5000, &o->width);
+    case KEY_HEIGHT: return rws__arguments_count(state, "--height", arg, 1, 5000, &o->height);
+    case KEY_FONT: o->font = arg; return 0;
     case ARGP_KEY_ARG:
         if (o->n_metrics) return ARGP_ERR_UNKNOWN; /* a path */
         return parse_metrics(arg, o, state);

@@ -255,8 +255,8 @@ static rws_status write_table(const reproduction *r, const rws_experiment *e, co
 }
 
 /* Draws the figures and checks the claims, from results alone. */
-static rws_status report(reproduction *r, const rws_experiment *e, const char *folder, const rws_results *results,
-                         rws_error *err)
+static rws_status write_outputs(reproduction *r, const rws_experiment *e, const char *folder,
+                                const rws_results *results, rws_error *err)
 {
     const int first = r->n_claims;
     const int n = rws__paper_check(e, results, r->claims + first, MAX_CLAIMS - first);
@@ -325,7 +325,7 @@ static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error 
     rws__need_memory(runs && exported, "the path of an experiment");
     rws_status status = r->o->report ? RWS_OK : train_missing(r, e, runs, exported, err);
     if (status == RWS_OK) status = read_runs(runs, exported, &results, err);
-    if (status == RWS_OK) status = report(r, e, folder, results, err);
+    if (status == RWS_OK) status = write_outputs(r, e, folder, results, err);
     if (status == RWS_OK && !r->o->campaign.json)
         printf("%s: figures and %s are in %s\n", e->name, e->table ? "the table" : "claims", folder);
     rws_results_free(results);

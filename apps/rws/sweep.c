@@ -92,14 +92,14 @@ static const struct argp argp = {
            "    seeds      1-10\n"
            "    set        start far\n"
            "    set        dww.delta 0.1 0.2 # every combination is a run\n"
-           "    iterations 100000            # also batch, lr, optimiser, l2, shards,\n"
-           "    eval-every 1000              # particle-shards, eval-data, eval-particles\n"
+           "    lr         1e-3 1e-4         # also batch, optimiser, l2, eval-every, shards,\n"
+           "    iterations 10k               # particle-shards, eval-data, eval-particles\n"
            "    final      5000 1000         # after training: particles, test data",
     .children = (const struct argp_child[]){{.argp = &rws_campaign_argp}, {0}},
 };
 
 /* Leaves the runs of one task. */
-static void keep_task(rws_sweep *sweep, const rws_campaign_options *o)
+static void select_task(rws_sweep *sweep, const rws_campaign_options *o)
 {
     int n = 0;
     for (int i = o->task - 1; i < sweep->n; i += o->n_tasks) sweep->runs[n++] = sweep->runs[i];
@@ -130,7 +130,7 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     campaign.folder = folder;
     if (o->status) return rws__slurm_status(sweep, folder, campaign.json, err);
     if (o->slurm) return rws__slurm_submit(sweep, o->file, &campaign, (int)o->tasks, o->sbatch, o->n_sbatch, err);
-    if (campaign.n_tasks) keep_task(sweep, &campaign);
+    if (campaign.n_tasks) select_task(sweep, &campaign);
     const rws_status status = rws__campaign_run(sweep, &campaign, &result, err);
     if (status == RWS_STOPPED && campaign.n_tasks && rws_signals_caught == SIGTERM) rws__slurm_requeue();
     RWS_TRY(status);

@@ -38,21 +38,21 @@ typedef struct {
 
 /* ---- pictures: the first test data with the answers of the guide */
 
-static rws_status ask(session *s, rws_picture_grid *gallery, rws_error *err)
+static rws_status ask_about_test_data(session *s, rws_picture_grid *grid, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
     const int         K = c->eval_particles < MAX_SEEN ? c->eval_particles : MAX_SEEN;
     for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
         rws_answers *a;
         RWS_TRY(rws_trainer_ask(s->trainer, &(rws_question){.test = i, .n_particles = K, .seed = c->seed}, &a, err));
-        if (a->n) rws__picture_grid_add(gallery, a->list[0].reports, a->list[0].n_reports);
+        if (a->n) rws__picture_grid_add(grid, a->list[0].reports, a->list[0].n_reports);
         rws_answers_free(a);
     }
     return RWS_OK;
 }
 
 /* Draws RUN/pictures/ITERATION.png. */
-static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_error *err)
+static rws_status draw(const session *s, rws_picture_grid *grid, rws_error *err)
 {
     const uint64_t done = rws_trainer_iteration(s->trainer);
     char           name[32], title[48];
@@ -62,7 +62,7 @@ static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_er
     rws_status status = path ? rws__file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
     if (status == RWS_OK && (rws__file_is_link(folder) || rws__file_is_link(path)))
         status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is or leads through a link.", rws__quote(path).text);
-    if (status == RWS_OK) status = rws__picture_grid_draw(gallery, title, path, err);
+    if (status == RWS_OK) status = rws__picture_grid_draw(grid, title, path, err);
     free(path);
     free(folder);
     return status;
@@ -71,16 +71,16 @@ static rws_status draw(const session *s, const rws_picture_grid *gallery, rws_er
 /* A failure ends the pictures, not the training. */
 static void draw_pictures(session *s)
 {
-    rws_picture_grid gallery = {.pairs = true};
+    rws_picture_grid grid = {.pairs = true};
     rws_error        err;
-    rws_status       status = ask(s, &gallery, &err);
-    if (status == RWS_OK && gallery.n) status = draw(s, &gallery, &err);
+    rws_status       status = ask_about_test_data(s, &grid, &err);
+    if (status == RWS_OK && grid.n) status = draw(s, &grid, &err);
     if (status != RWS_OK && status != RWS_STOPPED) {
         rws__progress_clear(&s->progress);
         rws__note("There will be no more pictures: %s", err.text);
     }
-    if (status != RWS_OK || !gallery.n) s->pictures = 0;
-    rws__picture_grid_release(&gallery);
+    if (status != RWS_OK || !grid.n) s->pictures = 0;
+    rws__picture_grid_release(&grid);
 }
 
 /* ---- callbacks of training */

@@ -139,16 +139,10 @@ bool rws__catalogue_holds(const rws_catalogue *c, const char *path)
     return inside;
 }
 
-static bool exists(const char *path)
-{
-    struct stat about;
-    return path && stat(path, &about) == 0;
-}
-
 static bool has(const char *folder, const char *name)
 {
     char      *path = rws__file_join(folder, name);
-    const bool there = exists(path);
+    const bool there = rws__file_leads(path);
     free(path);
     return there;
 }
@@ -232,7 +226,8 @@ static void find_store(rws_catalogue *c, const char *path, const char *only)
 /* The store of a folder, or those of the folders in it. */
 static void search(rws_catalogue *c, const char *folder, int depth, int *n_folders)
 {
-    char *path = rws__file_join(folder, "metrics.sqlite"), *real = path && exists(path) ? realpath(path, NULL) : NULL;
+    char *path = rws__file_join(folder, "metrics.sqlite"),
+         *real = path && rws__file_leads(path) ? realpath(path, NULL) : NULL;
     const bool there = real && rws__catalogue_holds(c, real);
     if (there) find_store(c, real, NULL);
     free(real);
@@ -254,7 +249,7 @@ static void search(rws_catalogue *c, const char *folder, int depth, int *n_folde
 }
 
 /* A given path: a store, a folder, or the folder of one run of a sweep, whose store is in the folder above. */
-static void look_at(rws_catalogue *c, const char *given, int *n_folders)
+static void find_stores_at(rws_catalogue *c, const char *given, int *n_folders)
 {
     struct stat about;
     if (stat(given, &about) != 0) {
@@ -268,7 +263,8 @@ static void look_at(rws_catalogue *c, const char *given, int *n_folders)
     const char *slash = strrchr(given, '/');
     char       *above = slash && slash > given ? strndup(given, (size_t)(slash - given)) : NULL;
     char       *shared = rws__file_join(above, "metrics.sqlite");
-    if (has(given, "config.json") && !has(given, "metrics.sqlite") && exists(shared)) find_store(c, shared, slash + 1);
+    if (has(given, "config.json") && !has(given, "metrics.sqlite") && rws__file_leads(shared))
+        find_store(c, shared, slash + 1);
     else search(c, given, 0, n_folders);
     free(shared);
     free(above);
@@ -460,7 +456,7 @@ static bool is_same(const store *s, const struct stat *is)
 }
 
 /* Entries of a store that was not read are still there. */
-static void keep_entries(rws_catalogue *c, const store *s)
+static void mark_present(rws_catalogue *c, const store *s)
 {
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->present = true;
@@ -475,7 +471,7 @@ static void update_store(rws_catalogue *c, store *s)
     int         format = 0;
     if (stat(s->path, &is) != 0) return;
     if (is_same(s, &is) && !s->fresh && !s->failed) {
-        keep_entries(c, s);
+        mark_present(c, s);
         return;
     }
     struct timespec now;
@@ -491,7 +487,7 @@ static void update_store(rws_catalogue *c, store *s)
     if (code) {
         rws__store_explain(db, s->path, "read", code, &err);
         add_problem(&c->found, s->path, err.text);
-        keep_entries(c, s);
+        mark_present(c, s);
     } else if (format == 0 && is.st_size > 0) add_problem(&c->found, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = is.st_mtim.tv_sec;
@@ -611,14 +607,14 @@ static void find_stores(rws_catalogue *c)
 {
     int  n_folders = 0;
     bool gone = false;
-    for (int i = 0; i < c->n_stores; i++) gone |= !exists(c->stores[i]->path);
+    for (int i = 0; i < c->n_stores; i++) gone |= !rws__file_leads(c->stores[i]->path);
     if (c->pause > 0 && !gone) {
         c->pause--;
         for (int i = 0; i < c->away.n; i++) add_problem(&c->found, c->away.list[i].path, c->away.list[i].message);
         return;
     }
     for (int i = 0; i < c->n_stores; i++) c->stores[i]->present = false;
-    for (int i = 0; i < c->n_given; i++) look_at(c, c->given[i], &n_folders);
+    for (int i = 0; i < c->n_given; i++) find_stores_at(c, c->given[i], &n_folders);
     forget_stores(c);
     c->pause = n_folders / FOLDERS_AT_ONCE;
     release_problems(&c->away);

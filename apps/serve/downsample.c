@@ -1,6 +1,7 @@
 #include "serve/downsample.h"
 
 #include "base/error.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,11 +24,6 @@ static int choose(const double *x, const double *y, const int *at, int before, i
     return best;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
 /* Puts the least and the largest point in the places of the kept points that are nearest to them. */
 static void keep_extremes(const double *y, const int *at, int n, int *keep, int n_pending)
 {
@@ -47,7 +43,7 @@ static void keep_extremes(const double *y, const int *at, int n, int *keep, int 
         keep[nearest] = extremes[e];
         used = nearest;
     }
-    qsort(keep, (size_t)n_pending, sizeof *keep, ascending);
+    qsort(keep, (size_t)n_pending, sizeof *keep, rws__order_ints);
 }
 
 int rws__downsample(const double *x, const double *y, int n, int most, int *keep)

@@ -55,7 +55,7 @@ void rws__posteriors_free(rws_posteriors *s)
     free(s);
 }
 
-static void look(const char *folder, struct stat *is)
+static void read_status(const char *folder, struct stat *is)
 {
     char *path = rws__file_join(folder, rws_checkpoint_name);
     if (!path || stat(path, is) != 0) memset(is, 0, sizeof *is);
@@ -110,7 +110,7 @@ static rws_status open_one(rws_posteriors *s, const char *folder, const rws_conf
                            rws_error *err)
 {
     struct stat is;
-    look(folder, &is);
+    read_status(folder, &is);
     if ((*out = try_find(s, folder, &is))) return RWS_OK; /* another thread has opened it meanwhile */
     rws_opened *w = calloc(1, sizeof *w);
     if (w) w->folder = strdup(folder);
@@ -138,7 +138,7 @@ rws_status rws__posteriors_take(rws_posteriors *s, const char *folder, const rws
                                 rws_error *err)
 {
     struct stat is;
-    look(folder, &is);
+    read_status(folder, &is);
     if ((*out = try_find(s, folder, &is))) return RWS_OK;
     pthread_mutex_lock(&s->opening);
     const rws_status status = open_one(s, folder, given, out, err);

@@ -211,7 +211,7 @@ static void *watch(void *context)
     return NULL;
 }
 
-/* Waits for the runs, so that the first answer has them. A store that takes long keeps nobody waiting: what comes later is an
+/* Waits for the runs, so that the first answer has them. A store that takes long does not make others wait: what comes later is an
  * event. */
 static void await_runs(rws_server *s)
 {

@@ -178,7 +178,7 @@ static rws_status choose(rws_campaign *s, int *index, rws_error *err)
             e->not_before = now + ELSEWHERE;
             continue;
         }
-        RWS_TRY(rws__run_look_up(s, e, err));
+        RWS_TRY(rws__run_find_progress(s, e, err));
         if (e->stage == FINISHED) s->result.finished++;
         if (e->stage != WAITING) continue;
         *index = i;
@@ -220,7 +220,7 @@ static json_t *last_line(const rws_campaign *s, int child, bool final)
     return named;
 }
 
-static void report_end(rws_campaign *s, int child)
+static void print_end(rws_campaign *s, int child)
 {
     const rws_sweep_entry *e = &s->entries[s->doing[child]];
     char                   left_text[32];
@@ -267,7 +267,7 @@ static void note_failure(rws_campaign *s, int child, int status)
     s->result.failed++;
     if (status == RWS_BAD_INPUT || s->result.worst == 0)
         s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
-    report_end(s, child);
+    print_end(s, child);
 }
 
 static rws_status child_ended(rws_campaign *s, int child, rws_error *err)
@@ -287,7 +287,7 @@ static rws_status child_ended(rws_campaign *s, int child, rws_error *err)
         e->stage = FINISHED;
         e->iteration = e->run->config.iterations;
         s->result.finished++;
-        report_end(s, child);
+        print_end(s, child);
     } else if (rws__interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
     } else if (status == RWS_BAD_INPUT && rws__run_is_busy(s, e)) {
@@ -372,7 +372,7 @@ static rws_status work(rws_campaign *s, rws_error *err)
     return status;
 }
 
-static void report_all(const rws_campaign *s)
+static void print_summary(const rws_campaign *s)
 {
     const rws_campaign_result *r = &s->result;
     if (s->options->json) {
@@ -408,7 +408,7 @@ rws_status rws__campaign_run(const rws_sweep *sweep, const rws_campaign_options 
     if (status == RWS_OK && rws__interrupted())
         status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command continues.",
                           s.result.finished + s.result.found, s.n);
-    if (status == RWS_OK) report_all(&s);
+    if (status == RWS_OK) print_summary(&s);
     *result = s.result;
     for (int i = 0; i < s.n && s.entries; i++) free(s.entries[i].failure);
     void *memory[] = {s.store, s.entries, s.children, s.doing, s.last, s.paces};

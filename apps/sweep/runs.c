@@ -98,7 +98,7 @@ static void fail_early(rws_campaign *s, rws_sweep_entry *e, rws_status status, c
     if (!s->result.worst) s->result.worst = status;
 }
 
-rws_status rws__run_look_up(rws_campaign *s, rws_sweep_entry *e, rws_error *err)
+rws_status rws__run_find_progress(rws_campaign *s, rws_sweep_entry *e, rws_error *err)
 {
     rws_store_progress p;
     char              *store = rws__run_store(s, e);
@@ -173,7 +173,7 @@ rws_status rws__runs_prepare(rws_campaign *s, const rws_sweep *sweep, rws_error 
     }
     find_kinds(s, sweep);
     for (int i = 0; i < s->n; i++) {
-        RWS_TRY(rws__run_look_up(s, &s->entries[i], err));
+        RWS_TRY(rws__run_find_progress(s, &s->entries[i], err));
         s->result.found += s->entries[i].stage == FINISHED;
     }
     return RWS_OK;

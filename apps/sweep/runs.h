@@ -49,7 +49,7 @@ typedef struct {
 rws_status rws__runs_prepare(rws_campaign *s, const rws_sweep *sweep, rws_error *err);
 
 /* Asks the folder and the store of a run how far it is. */
-rws_status rws__run_look_up(rws_campaign *s, rws_sweep_entry *e, rws_error *err);
+rws_status rws__run_find_progress(rws_campaign *s, rws_sweep_entry *e, rws_error *err);
 
 /* Whether a process trains the run at the moment. */
 bool rws__run_is_busy(const rws_campaign *s, const rws_sweep_entry *e);

@@ -263,7 +263,7 @@ static rws_status submit(const char *script, const char *name, const char *folde
     return RWS_OK;
 }
 
-static void report_job(const rws_sweep *sweep, const char *file, const char *folder, int n, const char *job, bool json)
+static void print_job(const rws_sweep *sweep, const char *file, const char *folder, int n, const char *job, bool json)
 {
     if (json) {
         json_t *o = json_pack("{s:b,s:i,s:i}", "final", 1, "runs", sweep->n, "tasks", n);
@@ -296,7 +296,7 @@ rws_status rws__slurm_submit(const rws_sweep *sweep, const char *file, const rws
     char *tasks = status == RWS_OK ? list_tasks(sweep, r, n_tasks, &n) : NULL, *script = task_path(real, "script");
     if (n) status = write_script(file, real, n_tasks, o->changed, script, err);
     if (n && status == RWS_OK) status = submit(script, name, real, tasks, options, n_options, &job, err);
-    if (status == RWS_OK) report_job(sweep, file, folder, n, job, o->json);
+    if (status == RWS_OK) print_job(sweep, file, folder, n, job, o->json);
     rws_results_free(r);
     char *const texts[] = {job, base, name, tasks, script};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) g_free(texts[i]);

@@ -376,7 +376,7 @@ static rws_status ask(block *b, float *const *test, rws_arena *memory, rws_error
 {
     const rws_question *q = b->list;
     float              *fields[b->program->setup.n_fields + 1];
-    b->fields = rws__question_room(b->program, b->n, memory);
+    b->fields = rws__question_memory(b->program, b->n, memory);
     if (!b->fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws__question_check_given(q, err));
     b->reached = RWS_TRY_NEW(memory, bool, q->n_given + 1);

@@ -35,7 +35,7 @@ const rws_weighted *rws__particles_sort(rws_arena *memory, const rws_weighted *p
 bool rws__program_field(const rws_program *p, int i, rws_field *out);
 
 /* Memory for n data, zeroed: a pointer for each field. NULL without memory. */
-float **rws__question_room(const rws_program *p, int n, rws_arena *memory);
+float **rws__question_memory(const rws_program *p, int n, rws_arena *memory);
 
 /* The test data that evaluations see, p->n_test by field. RWS_NO_MEMORY, or the failure of the model. The caller releases
  * them, also after a failure. */

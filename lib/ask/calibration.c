@@ -8,6 +8,7 @@
 #include "ask/ask.h"
 #include "base/error.h"
 
+#include <glib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,12 +117,6 @@ typedef struct {
     rws_calibration public;
     rws_arena memory;
 } calibration;
-
-static bool ends_with(const char *text, const char *ending)
-{
-    const size_t n = strlen(text), m = strlen(ending);
-    return n > m && strcmp(text + n - m, ending) == 0;
-}
 
 static const double *find(const rws_frame *f, const char *name, size_t length, const char *what)
 {
@@ -250,7 +245,7 @@ static rws_status make(const rws_frame *f, calibration *out, rws_error *err)
     out->public.list = list;
     for (int guide = 0; guide < 2 && list; guide++)
         for (int i = 0; rws_frame_column_at(f, i, &c) && good; i++)
-            if (c.numbers && ends_with(c.name, guide ? ".rank_guide" : ".rank"))
+            if (c.numbers && g_str_has_suffix(c.name, guide ? ".rank_guide" : ".rank"))
                 good = describe(f, &c, guide, &b, &out->memory, &list[out->public.n++]);
     chain_release(&b.chain);
     const double *impossible = find(f, "impossible", strlen("impossible"), "");

@@ -1,6 +1,7 @@
 /* copies.c - what a row of the engine's table has reported and chosen, copied to the memory of answers or samples. */
 #include "ask/ask.h"
 
+#include "base/list.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,15 +28,8 @@ static bool copy_values(rws_arena *memory, const float *value, int dim, const fl
 static void add_report(void *context, const char *name, int dim, const float *value, const char *text)
 {
     rws_row_reports *r = context;
-    if (r->n == r->capacity) {
-        const int     capacity = 2 * r->capacity + 16;
-        rws_reported *longer = realloc(r->list, (size_t)capacity * sizeof *longer);
-        r->memory_short |= !longer;
-        if (!longer) return;
-        r->list = longer;
-        r->capacity = capacity;
-    }
-    r->list[r->n++] = (rws_reported){name, text, value, dim};
+    r->memory_short |= !rws__list_grow(&r->list, r->n, &r->capacity, sizeof *r->list);
+    if (!r->memory_short) r->list[r->n++] = (rws_reported){name, text, value, dim};
 }
 
 bool rws__row_reports(rws_engine *engine, int row, rws_row_reports *out)

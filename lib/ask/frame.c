@@ -8,6 +8,7 @@
 #include "ask/frame.h"
 
 #include "base/error.h"
+#include "base/list.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,17 +95,6 @@ static int place_of(const rws_frame *f, const column *c)
     return f->n_columns;
 }
 
-static bool make_room_for_column(rws_frame *f)
-{
-    if (f->n_columns < f->column_capacity) return true;
-    const int capacity = 2 * f->column_capacity + 16;
-    column   *longer = realloc(f->columns, (size_t)capacity * sizeof *longer);
-    if (!longer) return false;
-    f->columns = longer;
-    f->column_capacity = capacity;
-    return true;
-}
-
 /* A new column without cells; its number, or -1 without memory. */
 static int add_column(rws_frame *f, const char *name, bool text)
 {
@@ -113,7 +103,8 @@ static int add_column(rws_frame *f, const char *name, bool text)
     const size_t n = (size_t)f->capacity;
     if (text) c.texts = calloc(n, sizeof *c.texts);
     else c.numbers = malloc(n * sizeof *c.numbers);
-    if (!c.name || (!c.texts && !c.numbers) || !make_room_for_column(f)) {
+    if (!c.name || (!c.texts && !c.numbers) ||
+        !rws__list_grow(&f->columns, f->n_columns, &f->column_capacity, sizeof *f->columns)) {
         free(c.name);
         free(c.texts);
         free(c.numbers);

@@ -215,7 +215,7 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
 static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question *q, const rws_choice *choices, int n,
                         rws_arena *memory, rws_score *out, rws_error *err)
 {
-    float **fields = rws__question_room(&p->program, 1, memory);
+    float **fields = rws__question_memory(&p->program, 1, memory);
     if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws__choices_check(choices, n, err));
     RWS_TRY(rws__question_read(&p->program, NULL, q, false, fields, err));
@@ -318,7 +318,7 @@ static rws_status find_inputs(const rws_program *p, const rws_question *at, rws_
     if (!rws__setup_has_inputs(&p->setup))
         return at ? rws_fail(err, RWS_BAD_INPUT, "Model %s has no inputs that samples could be given.", p->model->name)
                   : RWS_OK;
-    *data = rws__question_room(p, at ? 1 : p->n_test, memory);
+    *data = rws__question_memory(p, at ? 1 : p->n_test, memory);
     if (!*data) return rws_no_memory(err, "the inputs of samples");
     return at ? rws__question_read(p, NULL, at, true, *data, err) : rws__program_make_test(p, p->n_test, *data, err);
 }

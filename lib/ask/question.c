@@ -91,7 +91,7 @@ rws_status rws__question_read(const rws_program *p, float *const *test, const rw
     return find_test(p, test, q->test, fields, err);
 }
 
-float **rws__question_room(const rws_program *p, int n, rws_arena *memory)
+float **rws__question_memory(const rws_program *p, int n, rws_arena *memory)
 {
     float **fields = RWS_TRY_NEW(memory, float *, p->setup.n_fields + 1);
     for (int f = 0; f < p->setup.n_fields && fields; f++) {

@@ -15,6 +15,7 @@
 #include "ask/frame.h"
 #include "ask/posterior.h"
 #include "base/error.h"
+#include "base/list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,15 +45,8 @@ typedef struct {
 
 static void add(outcomes *o, outcome x)
 {
-    if (o->n == o->capacity) {
-        const int capacity = 2 * o->capacity + 256;
-        outcome  *longer = realloc(o->list, (size_t)capacity * sizeof *longer);
-        o->starved |= !longer;
-        if (!longer) return;
-        o->list = longer;
-        o->capacity = capacity;
-    }
-    o->list[o->n++] = x;
+    o->starved |= !rws__list_grow(&o->list, o->n, &o->capacity, sizeof *o->list);
+    if (!o->starved) o->list[o->n++] = x;
 }
 
 static void add_values(outcomes *o, outcome x, const float *value, int dim)

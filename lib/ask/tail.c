@@ -8,6 +8,8 @@
  */
 #include "ask/ask.h"
 
+#include "base/list.h"
+
 #include <stdlib.h>
 
 enum { LEAST = 5 /* exceedances that can be fitted */, SPARE = 4096 /* rows that are kept before the tail is cut */ };
@@ -43,13 +45,7 @@ static void cut(rws_tail *t, int K)
 bool rws__tail_add(rws_tail *t, double log_weight, double count, int n_particles)
 {
     if (t->n == t->capacity && t->n >= SPARE) cut(t, n_particles);
-    if (t->n == t->capacity) {
-        const int       capacity = 2 * t->capacity + 64;
-        rws_tail_entry *longer = realloc(t->list, (size_t)capacity * sizeof *longer);
-        if (!longer) return false;
-        t->list = longer;
-        t->capacity = capacity;
-    }
+    if (!rws__list_grow(&t->list, t->n, &t->capacity, sizeof *t->list)) return false;
     t->list[t->n++] = (rws_tail_entry){log_weight, count};
     return true;
 }

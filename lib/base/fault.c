@@ -97,7 +97,7 @@ static void make_alternate(rws_fault_state *state)
     state->alternate = NULL;
 }
 
-void rws__fiber_thread(bool look)
+void rws__fiber_thread(bool install)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
@@ -105,7 +105,7 @@ void rws__fiber_thread(bool look)
     n_passed = 0; /* a handler may have left by longjmp */
     if (!pthread_getspecific(state_key) && pthread_setspecific(state_key, &rws_fault_thread) == 0)
         make_alternate(&rws_fault_thread);
-    if (look && !is_in_front()) put_in_front();
+    if (install && !is_in_front()) put_in_front();
 }
 
 /* The library may be unloaded while the process continues. */

@@ -42,9 +42,9 @@ rws_fiber *rws__fiber_new(size_t stack_bytes);
 void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
 
 /* Prepares the calling thread for rws__fiber_on_overflow: gives it a stack for signals unless it has one, which the
- * thread's exit frees; and, if `look`, installs the handler unless it is the first to be called already, for which it
+ * thread's exit frees; and, if `install`, installs the handler unless it is the first to be called already, for which it
  * needs a system call. Without memory for such a stack, an overflow on this thread ends the process. */
-void rws__fiber_thread(bool look);
+void rws__fiber_thread(bool install);
 
 /* The lowest address of its stack: how much is left is the distance from the stack pointer. */
 const char *rws__fiber_end(const rws_fiber *f);

@@ -378,6 +378,12 @@ rws_status rws__file_make_folder(const char *path, rws_error *err)
     return status;
 }
 
+bool rws__file_leads(const char *path)
+{
+    struct stat about;
+    return path && stat(path, &about) == 0;
+}
+
 bool rws__file_exists(const char *path)
 {
     struct stat about;

@@ -59,6 +59,9 @@ rws_status rws__file_make_folder(const char *path, rws_error *err) __attribute__
 /* Whether the path has an entry in its folder, be it a link that leads nowhere; errno says why not. */
 bool rws__file_exists(const char *path);
 
+/* Whether the path leads to a file or a folder, perhaps by a link. NULL leads nowhere. */
+bool rws__file_leads(const char *path);
+
 bool rws__file_is_link(const char *path);
 
 /* "folder/name", the caller's to free; NULL without memory, or if either is NULL. The functions above return

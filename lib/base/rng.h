@@ -29,6 +29,15 @@ enum {
 };
 #define RWS_TEST_ENUMERATION RWS_TEST_SAMPLE
 
+/* The phase of a key of RWS_KEY_INIT. A number never changes its meaning, because a run must begin as it did. */
+enum {
+    RWS_INIT_PARAMETERS = 0,   /* first values */
+    RWS_INIT_MODEL = 1,        /* draws of the model's setup */
+    RWS_INIT_DISCOVERY = 3,    /* the pass that finds the sites of an automatic guide, */
+    RWS_INIT_GUIDE_SCALE = 4,  /* the data that scale its inputs, */
+    RWS_INIT_GUIDE_INPUTS = 5, /* and the inputs of that pass */
+};
+
 rws_key rws__key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase);
 
 /* Fills out[4 i … 4 i + 3] with the block of counter (c0[i], c1[i], c2, c3). */

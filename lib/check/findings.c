@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/list.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,13 +57,7 @@ rws_status rws__review_add(rws_review *r, const char *kind, rws_severity severit
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (is_told(r, kind, about)) return RWS_OK;
-    if (r->n == r->capacity) {
-        const int          more = r->capacity ? 2 * r->capacity : 8;
-        rws_check_finding *list = realloc(r->list, (size_t)more * sizeof *list);
-        if (!list) return rws_no_memory(err, "a finding");
-        r->list = list;
-        r->capacity = more;
-    }
+    if (!rws__list_grow(&r->list, r->n, &r->capacity, sizeof *r->list)) return rws_no_memory(err, "a finding");
     const rws_check_finding f = {kind, severity, copy(r, about), copy(r, text)};
     if (!f.text || (about && !f.about)) return rws_no_memory(err, "a finding");
     r->list[r->n++] = f;

@@ -26,7 +26,7 @@ typedef struct {
     bool        short_of_memory;
 } held;
 
-static void keep(void *context, const rws_choice *c)
+static void copy_choice(void *context, const rws_choice *c)
 {
     held *h = context;
     if (h->n == h->capacity) {
@@ -68,7 +68,7 @@ static rws_status hold(rws_review *r, held *list, int *n, rws_error *err)
         if (row < 0) continue;
         held *h = &list[(*n)++];
         *h = (held){.datum = d, .memory = &r->memory};
-        if (rws__engine_choices(r->engine, row, keep, h) != RWS_OK || h->short_of_memory)
+        if (rws__engine_choices(r->engine, row, copy_choice, h) != RWS_OK || h->short_of_memory)
             return rws_no_memory(err, "a review");
     }
     return RWS_OK;

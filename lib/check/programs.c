@@ -9,7 +9,7 @@
 /* ---- parameters */
 
 /* Whether the method steps theta and phi along different gradients. */
-static bool steps_apart(const rws_program *p)
+static bool has_two_gradients(const rws_program *p)
 {
     return p->method.estimator->n_phases > 1;
 }
@@ -26,7 +26,7 @@ static rws_status check_group(rws_review *r, const rws_param *p, rws_error *err)
             p->name);
     if (p->group == RWS_THETA && use->guide && !use->model)
         return rws__review_add(
-            r, "group", steps_apart(r->program) ? RWS_MISTAKE : RWS_WARNING, p->name, err,
+            r, "group", has_two_gradients(r->program) ? RWS_MISTAKE : RWS_WARNING, p->name, err,
             "Only the guide uses the parameter \"%s\", but it belongs to the model (theta). Methods that "
             "step the two apart (ws, wws, dww) do not learn it. Give it to phi, by a name such as "
             "\"phi.net\".",

@@ -11,6 +11,7 @@
 #include "check/check.h"
 
 #include "base/error.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -63,18 +64,12 @@ static rws_status take(const rws_review *r, outcome *o, size_t at, rws_error *er
     return RWS_OK;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void sort(const rws_review *r, outcome *o)
 {
     const size_t K = (size_t)r->n_particles;
     for (size_t d = 0; d < (size_t)r->n_data; d++) {
-        qsort(o->log_p + d * K, K, sizeof(double), ascending);
-        qsort(o->log_q + d * K, K, sizeof(double), ascending);
+        qsort(o->log_p + d * K, K, sizeof(double), rws__order_doubles);
+        qsort(o->log_q + d * K, K, sizeof(double), rws__order_doubles);
     }
 }
 

@@ -229,7 +229,7 @@ rws_status rws__comm_collect(rws_comm *c, char *blocks, size_t bytes, rws_error 
 }
 
 /* The number of bytes that a rank has in the piece of n bytes behind the first `done` ones. */
-static size_t part_in(const size_t *start, int rank, size_t done, size_t n)
+static size_t bytes_in_piece(const size_t *start, int rank, size_t done, size_t n)
 {
     const size_t bytes = start[rank + 1] - start[rank], left = bytes > done ? bytes - done : 0;
     return left < n ? left : n;
@@ -244,11 +244,11 @@ rws_status rws__comm_gather_blocks(rws_comm *c, void *all, const size_t *start, 
     for (int i = 0; i < R; i++) most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
     for (size_t done = 0, n; done < most; done += n) {
         n = most - done < RWS_COMM_PIECE ? most - done : RWS_COMM_PIECE;
-        memcpy(c->gathered, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
+        memcpy(c->gathered, bytes + start[c->rank] + done, bytes_in_piece(start, c->rank, done, n));
         RWS_TRY(rws__comm_collect(c, c->gathered, n, err));
         for (int i = 1; i < R; i++) {
             const int rank = (c->rank + i) % R;
-            memcpy(bytes + start[rank] + done, c->gathered + (size_t)i * n, part_in(start, rank, done, n));
+            memcpy(bytes + start[rank] + done, c->gathered + (size_t)i * n, bytes_in_piece(start, rank, done, n));
         }
     }
     return RWS_OK;

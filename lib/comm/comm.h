@@ -83,7 +83,7 @@ typedef struct {
 
 /* Collective; the blocks of the ranks may differ in size. Two ranks see each other's blocks, or neither does. Where the
  * environment has RWS_SHARED_MEMORY=no, or the system does not allow it, every rank sees its own only. */
-rws_status rws__comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err);
+rws_status rws__comm_map(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err);
 
 /* Unmaps the blocks. Each rank calls it by itself, when the others no longer read its block. A zeroed one is allowed. */
 void rws__comm_unshare(const rws_comm *c, rws_shared *s);

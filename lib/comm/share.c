@@ -89,7 +89,7 @@ static bool map_others(const rws_comm *c, const offer *offers, rws_shared *s)
 }
 
 /* The ranks of a machine share if each of them sees all others. */
-static rws_status share_or_not(rws_comm *c, offer *mine, offer *offers, int *seen, rws_shared *s, rws_error *err)
+static rws_status agree_to_share(rws_comm *c, offer *mine, offer *offers, int *seen, rws_shared *s, rws_error *err)
 {
     const int rank = rws__comm_rank(c), R = rws__comm_size(c);
     RWS_TRY(rws__comm_gather(c, mine, sizeof *mine, offers, err));
@@ -101,7 +101,7 @@ static rws_status share_or_not(rws_comm *c, offer *mine, offer *offers, int *see
     return RWS_OK;
 }
 
-rws_status rws__comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err)
+rws_status rws__comm_map(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err)
 {
     const int rank = rws__comm_rank(c), R = rws__comm_size(c);
     offer     mine = {.bytes = bytes + HEAD}, *offers = malloc((size_t)R * sizeof *offers);
@@ -116,7 +116,7 @@ rws_status rws__comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error
         munmap(base, mine.bytes);
     }
     rws_status status = rws__comm_agree(c, memory ? RWS_OK : rws_no_memory(err, "messages between ranks"), err);
-    if (status == RWS_OK) status = share_or_not(c, &mine, offers, seen, out, err);
+    if (status == RWS_OK) status = agree_to_share(c, &mine, offers, seen, out, err);
     if (mine.file >= 0) close(mine.file);
     free(offers);
     free(seen);

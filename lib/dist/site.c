@@ -206,9 +206,8 @@ static rws_var visit(rws_path *path, const char *site, const rws_family *f, cons
     return v.value;
 }
 
-/* Where an automatic guide runs the model's program, the guide visits the site as it will. */
 /* Parameters of one number each stand for all numbers of the field that the site observes. */
-static void spread(rws_path *path, const rws_family *f, const char *site, rws_var *p)
+static void widen_params(rws_path *path, const rws_family *f, const char *site, rws_var *p)
 {
     if (!site || f->length || !f->n_params || rws__dist_longest(path, p, f->n_params) != 1) return;
     const int n = rws__site_observes(path, site);
@@ -221,7 +220,7 @@ rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, co
     rws__path_comes_to(path, site);
     rws__family_check(path, f, "rws_site_visit");
     take_params(path, f, params, p);
-    spread(path, f, site, p);
+    widen_params(path, f, site, p);
     const rws_automatic *a = rws__path_actor(path);
     return a ? a->visit(path, a, site, f, params, p) : visit(path, site, f, p);
 }

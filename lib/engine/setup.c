@@ -307,7 +307,7 @@ void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)
  * number of columns. */
 static void start(rws_setup *s, rws_param *p, rws_init init, int n_in)
 {
-    rws_random  g = rws__random_new(rws__key_for(s->seed, 0, RWS_KEY_INIT, 0), (uint32_t)s->params.n);
+    rws_random  g = rws__random_new(rws__key_for(s->seed, 0, RWS_KEY_INIT, RWS_INIT_PARAMETERS), (uint32_t)s->params.n);
     const float scale = 1 / sqrtf((float)(n_in ? n_in : p->cols));
     for (size_t i = 0; i < rws__param_size(p); i++) {
         double x = 0;

@@ -52,7 +52,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
         tally->signal += error;
         tally->signal2 += error * error;
     }
-    rws__spread(s, of_datum, signal);
+    rws__rows_of_data(s, of_datum, signal);
     rws__iwae_rows(s, share, signal);
 }
 

@@ -7,7 +7,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     rws__weigh(s, share, tally);
     double *signal = s->work[0], *of_datum = s->work[1];
     for (int d = 0; d < s->B; d++) of_datum[d] = s->L[d] == -INFINITY ? 0 : s->L[d];
-    rws__spread(s, of_datum, signal);
+    rws__rows_of_data(s, of_datum, signal);
     rws__iwae_rows(s, share, signal);
 }
 

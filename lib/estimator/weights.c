@@ -56,7 +56,7 @@ static inline d8 others8(d8 x)
     return three + LANES(four, 4, 5, 6, 7, 0, 1, 2, 3);
 }
 
-void rws__spread(const rws_scores *s, const double *of_datum, double *to)
+void rws__rows_of_data(const rws_scores *s, const double *of_datum, double *to)
 {
     for (int d = 0; d < s->B; d++)
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i += 8) AT8(to + i) = (d8){0} + of_datum[d];

@@ -24,7 +24,7 @@ void rws__weigh(rws_scores *s, double share, rws_tally *tally);
 void rws__weigh_given(rws_scores *s);
 
 /* to = for each row, the number of its datum. */
-void rws__spread(const rws_scores *s, const double *of_datum, double *to);
+void rws__rows_of_data(const rws_scores *s, const double *of_datum, double *to);
 
 /* The leave-one-out sums of VIMCO and RLOO, after rws__weigh: for each row, the log of the sum of all weights of its datum
  * less the log of that sum over all particles but one of the row, to which the geometric mean of their weights is added if

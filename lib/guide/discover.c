@@ -126,7 +126,7 @@ static void find_growing(rws_guide *g)
 /* Zeros, except for inputs, which a program may loop by: these are of training data. */
 static rws_status make_data(rws_setup *s, const rws_model *model, const void *state, float **fields, rws_error *err)
 {
-    rws_random random = rws__random_new(rws__key_for(s->seed, 0, RWS_KEY_INIT, 5), 0);
+    rws_random random = rws__random_new(rws__key_for(s->seed, 0, RWS_KEY_INIT, RWS_INIT_GUIDE_INPUTS), 0);
     bool       inputs = false;
     for (int i = 0; i < s->n_fields; i++) {
         fields[i] = rws_setup_alloc(s, DATA * (size_t)s->fields[i].dim * sizeof(float));
@@ -151,7 +151,7 @@ static rws_status run(rws_engine *e, rws_setup *s, const rws_model *model, const
                            .n_data = DATA,
                            .n_particles = PARTICLES / DATA,
                            .fields = (const float *const *)fields,
-                           .key = rws__key_for(s->seed, 0, RWS_KEY_INIT, 3)};
+                           .key = rws__key_for(s->seed, 0, RWS_KEY_INIT, RWS_INIT_DISCOVERY)};
     return rws__engine_forward(e, &pass, err);
 }
 

@@ -41,7 +41,7 @@ rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *na
 }
 
 /* The state after one more item; c is the memory of an lstm. */
-static rws_var step(rws_path *path, const bidirectional *l, int back, rws_var item, rws_var h, rws_var *c)
+static rws_var advance(rws_path *path, const bidirectional *l, int back, rws_var item, rws_var h, rws_var *c)
 {
     switch (l->kind) {
     case RWS_RNN: return rws_rnn(path, l->cell[back], &item, 1, h);
@@ -57,11 +57,11 @@ rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *ite
     rws_var  start = rws_zeros(path, l->n_out / 2), c[2] = {start, start}, h[2] = {start, start};
     rws_var *forward = states ? rws_alloc(path, (size_t)(n + 1) * sizeof *forward) : NULL;
     for (int t = 0; t < n; t++) {
-        h[0] = step(path, own, 0, items[t], h[0], &c[0]);
+        h[0] = advance(path, own, 0, items[t], h[0], &c[0]);
         if (states) forward[t] = h[0];
     }
     for (int t = n; t-- > 0;) {
-        h[1] = step(path, own, 1, items[t], h[1], &c[1]);
+        h[1] = advance(path, own, 1, items[t], h[1], &c[1]);
         if (states) states[t] = rws_concat(path, (rws_var[]){forward[t], h[1]}, 2);
     }
     return rws_concat(path, h, 2);

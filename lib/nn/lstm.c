@@ -18,7 +18,7 @@ rws_layer *rws_setup_lstm(rws_setup *s, rws_group group, const char *name, int n
 }
 
 /* h' and c', one behind the other */
-static rws_var step(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, const rws_var *c)
+static rws_var advance(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, const rws_var *c)
 {
     rws_var v;
     if (rws__replayed_as(path, &v, "rws_lstm")) return v;
@@ -34,7 +34,7 @@ static rws_var step(rws_path *path, const rws_layer *l, const rws_var *parts, in
 
 rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c)
 {
-    const rws_var both = step(path, l, parts, n, h, c);
+    const rws_var both = advance(path, l, parts, n, h, c);
     *c = rws_slice(path, both, l->n_out, l->n_out);
     return rws_slice(path, both, 0, l->n_out);
 }

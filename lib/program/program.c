@@ -167,7 +167,7 @@ static rws_status run_setups(rws_program *p, rws_error *err)
     p->setup.seed = p->config.seed;
     p->setup.model = p->model->name;
     p->setup.owner = p->model;
-    rws_random       random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, 1), 0);
+    rws_random       random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, RWS_INIT_MODEL), 0);
     const rws_status status = RWS_CALL_MODEL(p->model, setup, err, &p->setup, &random, &p->state);
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     RWS_TRY(status);

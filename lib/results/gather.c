@@ -1,5 +1,6 @@
 /* gather.c - medians and quartiles of runs: of a metric point by point, of its last values, and those over a key. */
 #include "base/error.h"
+#include "base/order.h"
 #include "results/results.h"
 #include "rws_results.h"
 
@@ -14,12 +15,6 @@ static rws_status no_memory(rws_error *err)
 }
 
 /* ---- numbers */
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* The percentile of n numbers in ascending order. */
 static double percentile(const double *sorted, int n, double percent)
@@ -39,9 +34,21 @@ rws_quartiles rws_quartiles_of(double *values, int n)
     int kept = 0;
     for (int i = 0; i < n; i++)
         if (!isnan(values[i])) values[kept++] = values[i];
-    if (kept) qsort(values, (size_t)kept, sizeof *values, ascending);
+    if (kept) qsort(values, (size_t)kept, sizeof *values, rws__order_doubles);
     return (rws_quartiles){percentile(values, kept, 50), percentile(values, kept, 25), percentile(values, kept, 75),
                            kept};
+}
+
+rws_quartiles rws__means_of(double *values, int n)
+{
+    double sum = 0, squares = 0;
+    int    kept = 0;
+    for (int i = 0; i < n; i++)
+        if (!isnan(values[i])) sum += values[i], values[kept++] = values[i];
+    const double mean = kept ? sum / kept : NAN;
+    for (int i = 0; i < kept; i++) squares += (values[i] - mean) * (values[i] - mean);
+    const double error = kept > 1 ? sqrt(squares / (kept - 1) / kept) : 0;
+    return (rws_quartiles){mean, mean - error, mean + error, kept};
 }
 
 rws_status rws_gather_last(const rws_result *const *runs, int n, const char *metric, rws_quartiles *out, rws_error *err)
@@ -137,7 +144,7 @@ static bool begin(const rws_result *const *runs, int n, const char *metric, merg
             m->iterations[k] = m->histories[i]->iterations[e];
             sorted = sorted && (k == 0 || m->iterations[k] >= m->iterations[k - 1]);
         }
-    if (!sorted) qsort(m->iterations, total, sizeof *m->iterations, ascending);
+    if (!sorted) qsort(m->iterations, total, sizeof *m->iterations, rws__order_doubles);
     for (k = 0; k < total; k++)
         if (k == 0 || m->iterations[k] != m->iterations[m->n_iterations - 1])
             m->iterations[m->n_iterations++] = m->iterations[k];
@@ -145,7 +152,7 @@ static bool begin(const rws_result *const *runs, int n, const char *metric, merg
 }
 
 /* Adds the point of an iteration, if any run has a value there. */
-static void add_iteration(merging *m, double iteration, rws_x x, rws_gathered *out)
+static void add_iteration(merging *m, rws_summary by, double iteration, rws_x x, rws_gathered *out)
 {
     int n = 0;
     for (int i = 0; i < m->n; i++) {
@@ -157,19 +164,25 @@ static void add_iteration(merging *m, double iteration, rws_x x, rws_gathered *o
     }
     if (n == 0) return;
     const double seconds = x == RWS_X_SECONDS ? rws_quartiles_of(m->seconds, n).median : 0;
-    add_point(out, x == RWS_X_SECONDS ? seconds : iteration, rws_quartiles_of(m->values, n));
+    add_point(out, x == RWS_X_SECONDS ? seconds : iteration, by(m->values, n));
 }
 
-rws_status rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x x, rws_gathered *out,
-                      rws_error *err)
+rws_status rws__gather_by(rws_summary by, const rws_result *const *runs, int n, const char *metric, rws_x x,
+                          rws_gathered *out, rws_error *err)
 {
     merging m;
     RWS_NEED(out, err);
     *out = (rws_gathered){0};
     const bool good = begin(runs, n, metric, &m) && (m.n_iterations == 0 || make_room(out, (size_t)m.n_iterations));
-    for (int i = 0; i < m.n_iterations && good; i++) add_iteration(&m, m.iterations[i], x, out);
+    for (int i = 0; i < m.n_iterations && good; i++) add_iteration(&m, by, m.iterations[i], x, out);
     release(&m);
     return good ? RWS_OK : no_memory(err);
+}
+
+rws_status rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x x, rws_gathered *out,
+                      rws_error *err)
+{
+    return rws__gather_by(rws_quartiles_of, runs, n, metric, x, out, err);
 }
 
 /* ---- over a key */
@@ -199,8 +212,8 @@ static int next_values(const rws_result *const *runs, int n, const char *key, co
     return n_values;
 }
 
-rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key, const char *metric, rws_gathered *out,
-                           rws_error *err)
+rws_status rws__gather_over_by(rws_summary by, const rws_result *const *runs, int n, const char *key,
+                               const char *metric, rws_gathered *out, rws_error *err)
 {
     double last;
     RWS_NEED(out, err);
@@ -214,7 +227,13 @@ rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key
     const bool good = values && make_room(out, (size_t)n);
     last = -INFINITY;
     for (int k; good && (k = next_values(runs, n, key, metric, &last, values)) > 0;)
-        add_point(out, last, rws_quartiles_of(values, k));
+        add_point(out, last, by(values, k));
     free(values);
     return good ? RWS_OK : no_memory(err);
+}
+
+rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key, const char *metric, rws_gathered *out,
+                           rws_error *err)
+{
+    return rws__gather_over_by(rws_quartiles_of, runs, n, key, metric, out, err);
 }

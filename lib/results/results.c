@@ -152,12 +152,6 @@ static rws_status read_store(rws_results *r, const char *path, const char *only,
     return status;
 }
 
-static bool exists(const char *path)
-{
-    struct stat about;
-    return path && stat(path, &about) == 0;
-}
-
 /* Reads the stores of the folders in a folder. Sets *none and fails if there are none. */
 static rws_status read_below(rws_results *r, const char *folder, bool *none, rws_error *err)
 {
@@ -173,7 +167,7 @@ static rws_status read_below(rws_results *r, const char *folder, bool *none, rws
         char *inner = list[i]->d_name[0] == '.' ? NULL : rws__file_join(folder, list[i]->d_name);
         char *store = rws__file_join(inner, "metrics.sqlite");
         if (status == RWS_OK && !store && list[i]->d_name[0] != '.') status = no_memory(err);
-        if (status == RWS_OK && exists(store)) {
+        if (status == RWS_OK && rws__file_leads(store)) {
             n_stores++;
             status = read_store(r, store, NULL, err);
         }
@@ -202,7 +196,7 @@ static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_erro
         store = rws__file_join(slash == real ? "/" : real, "metrics.sqlite");
     }
     if ((!real && errno == ENOMEM) || (inside && !store)) status = no_memory(err);
-    else if (exists(store)) status = read_store(r, store, slash + 1, err);
+    else if (rws__file_leads(store)) status = read_store(r, store, slash + 1, err);
     else rws_fail(err, status, "The run in \"%s\" has no metrics.sqlite.", rws__quote(folder).text);
     free(store);
     free(real);
@@ -281,8 +275,8 @@ static rws_status read_path(rws_results *r, const char *path, bool *none, rws_er
     char      *store = rws__file_join(path, "metrics.sqlite"), *config = rws__file_join(path, "config.json");
     rws_status status;
     if (!store || !config) status = no_memory(err);
-    else if (exists(store)) status = read_store(r, store, NULL, err);
-    else if (exists(config)) status = read_one_of_sweep(r, path, err);
+    else if (rws__file_leads(store)) status = read_store(r, store, NULL, err);
+    else if (rws__file_leads(config)) status = read_one_of_sweep(r, path, err);
     else status = read_below(r, path, none, err);
     free(store);
     free(config);

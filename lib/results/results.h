@@ -39,6 +39,18 @@ rws_status rws__exported_read(rws_results *r, const char *path, rws_error *err) 
 rws_status rws__results_read_if_any(const char *folder, rws_results **out, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* How numbers of several runs become one: rws_quartiles_of, or the mean with its standard error on both sides. NaNs are
+ * left out, and `values` changes. */
+typedef rws_quartiles (*rws_summary)(double *values, int n);
+rws_quartiles rws__means_of(double *values, int n);
+
+/* rws_gather, and rws_gather_over, by any summary. */
+rws_status rws__gather_by(rws_summary by, const rws_result *const *runs, int n, const char *metric, rws_x x,
+                          rws_gathered *out, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws__gather_over_by(rws_summary by, const rws_result *const *runs, int n, const char *key,
+                               const char *metric, rws_gathered *out, rws_error *err)
+    __attribute__((warn_unused_result));
+
 /* RWS_BAD_INPUT, with the key that was probably meant, if none of the runs has `key` in its configuration. */
 rws_status rws__results_check_key(const rws_result *const *runs, int n, const char *key, rws_error *err)
     __attribute__((warn_unused_result));

@@ -19,22 +19,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORDS = 256, MAX_VALUES = 128, MAX_SETS = 32, MAX_BLOCKS = 32, MAX_NAME = 200 };
+enum { MAX_WORDS = 256, MAX_VALUES = 128, MAX_SETS = 48, MAX_BLOCKS = 32, MAX_NAME = 200 };
 
 struct rws_sweep_memory {
     rws_arena arena;
 };
 
-/* A line `set`: the values of a setting of the model, or of a method. */
+/* A line with values: of a setting of the model, of one of a method, or of a key such as lr. */
 typedef struct {
-    const char *method; /* NULL: the setting is for all runs */
-    const char *name;
-    const char *values[MAX_VALUES];
-    int         n;
+    const rws_config_member *member; /* NULL: the line is `set` */
+    const char              *method; /* NULL: for all runs */
+    const char              *name;
+    const char              *values[MAX_VALUES];
+    int                      n;
 } setting;
 
 typedef struct {
-    rws_config  base;  /* the model and the keys with a single value */
+    const char *model;
     int         line;  /* of the key `model` */
     unsigned    given; /* bit i: row i of `keys` was given; bits above: of rws_config_members */
     const char *methods[MAX_VALUES];
@@ -141,7 +142,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
 {
     if (n < 2) return rws__refuse(r->err, r->name, r->line, "set needs the name of a setting and one value or more.");
     if (b->n_sets == MAX_SETS)
-        return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with set.", MAX_SETS);
+        return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with values.", MAX_SETS);
     if (n - 1 > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
     char    *dot = strncmp(words[0], RWS_SITE_PREFIX, strlen(RWS_SITE_PREFIX)) == 0 ? NULL : strchr(words[0], '.');
@@ -156,7 +157,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         return rws__refuse(r->err, r->name, r->line,
                            "set takes a name and its values with blanks between: set start far.");
     for (int i = 0; i + 1 < b->n_sets; i++) {
-        const bool same = strcmp(b->sets[i].name, s->name) == 0;
+        const bool same = !b->sets[i].member && strcmp(b->sets[i].name, s->name) == 0;
         if (same && (!s->method || !b->sets[i].method || strcmp(s->method, b->sets[i].method) == 0))
             return rws__refuse(r->err, r->name, r->line, "\"%s\" is set already.", rws__quote_short(s->name).text);
     }
@@ -197,28 +198,43 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     return keys[key].read(r, b, words, n);
 }
 
-/* A key whose one value is a member of the configuration. */
+/* Gives a member of a configuration the value. */
+static rws_status give_member(reader *r, const rws_config_member *m, const char *word, rws_config *c)
+{
+    char    *at = (char *)c + m->offset;
+    uint64_t count;
+    switch (m->kind) {
+    case RWS_CONFIG_INT:
+        RWS_TRY(read_count(r, m->option, word, m->least, m->most, &count));
+        *(int *)at = (int)count;
+        return RWS_OK;
+    case RWS_CONFIG_COUNT: return read_count(r, m->option, word, m->least, m->most, (uint64_t *)at);
+    case RWS_CONFIG_NUMBER:
+        if (is_number(word, (double)m->least, (double)m->most, (double *)at)) return RWS_OK;
+        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", m->option,
+                           (double)m->most, rws__quote_short(word).text);
+    default: *(const char **)at = word; return RWS_OK;
+    }
+}
+
+/* A key whose values are of a member of the configuration. */
 static rws_status read_member(reader *r, block *b, const rws_config_member *m, char **words, int n)
 {
-    char          *at = (char *)&b->base + m->offset;
     const unsigned bit = 1u << (N_KEYS + (m - rws_config_members));
-    uint64_t       count;
+    rws_config     unused = {0};
     if (n == 0) return rws__refuse(r->err, r->name, r->line, "%s needs a value.", m->option);
     if (b->given & bit) return rws__refuse(r->err, r->name, r->line, "%s is given already.", m->option);
     b->given |= bit;
-    if (n > 1) return rws__refuse(r->err, r->name, r->line, "%s takes one value.", m->option);
-    switch (m->kind) {
-    case RWS_CONFIG_INT:
-        RWS_TRY(read_count(r, m->option, words[0], m->least, m->most, &count));
-        *(int *)at = (int)count;
-        return RWS_OK;
-    case RWS_CONFIG_COUNT: return read_count(r, m->option, words[0], m->least, m->most, (uint64_t *)at);
-    case RWS_CONFIG_NUMBER:
-        if (is_number(words[0], (double)m->least, (double)m->most, (double *)at)) return RWS_OK;
-        return rws__refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", m->option,
-                           (double)m->most, rws__quote_short(words[0]).text);
-    default: *(const char **)at = words[0]; return RWS_OK;
+    if (b->n_sets == MAX_SETS)
+        return rws__refuse(r->err, r->name, r->line, "a block can have %d lines with values.", MAX_SETS);
+    if (n > MAX_VALUES) return rws__refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
+    setting *s = &b->sets[b->n_sets++];
+    *s = (setting){.member = m, .name = m->option, .n = n};
+    for (int i = 0; i < n; i++) {
+        RWS_TRY(give_member(r, m, words[i], &unused));
+        s->values[i] = words[i];
     }
+    return RWS_OK;
 }
 
 static rws_status read_line(reader *r, char **words, int n)
@@ -227,7 +243,7 @@ static rws_status read_line(reader *r, char **words, int n)
         if (n != 2) return rws__refuse(r->err, r->name, r->line, "model takes one name.");
         if (r->n_blocks == MAX_BLOCKS)
             return rws__refuse(r->err, r->name, r->line, "there are more than %d models.", MAX_BLOCKS);
-        r->blocks[r->n_blocks++] = (block){.base.model = words[1], .line = r->line};
+        r->blocks[r->n_blocks++] = (block){.model = words[1], .line = r->line};
         return RWS_OK;
     }
     if (r->n_blocks == 0)
@@ -319,26 +335,28 @@ static void append_model(char *name, const char *model)
 }
 
 /* NULL without memory. */
-static char *keep(rws_sweep *s, const char *text)
+static char *copy_text(rws_sweep *s, const char *text)
 {
     char *copy = rws__arena_try(&s->memory->arena, strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
 }
 
-/* Adds the settings of combination *which to the configuration and to the name: the settings of the block if method is
- * NULL, else the settings of the method. Leaves in *which the number of the combination of the other settings. False
- * without memory. */
-static bool combine(rws_sweep *s, const block *b, const char *method, uint64_t *which, rws_config *c, char *name)
+/* Adds the values of combination *which to the configuration, and settings and what varies to the name: the values of
+ * the block if method is NULL, else those of the method. Leaves in *which the number of the combination of the other
+ * values. False without memory. */
+static bool combine(reader *r, const block *b, const char *method, uint64_t *which, rws_config *c, char *name)
 {
     for (int i = 0; i < b->n_sets; i++) {
         const setting *set = &b->sets[i];
         if (!method != !set->method || (method && strcmp(method, set->method) != 0)) continue;
         const char *value = set->values[*which % (uint64_t)set->n];
-        char       *text = rws__arena_try(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
+        char       *text = rws__arena_try(&r->sweep->memory->arena, strlen(set->name) + strlen(value) + 2);
         if (!text) return false;
         *which /= (uint64_t)set->n;
         stpcpy(stpcpy(stpcpy(text, set->name), "="), value);
-        c->set[c->n_set++] = text;
+        if (!set->member) c->set[c->n_set++] = text;
+        else if (give_member(r, set->member, value, c) != RWS_OK) return false; /* it was read once before */
+        if (set->member && set->n == 1) continue;
         append(name, "-");
         append(name, text);
     }
@@ -387,26 +405,27 @@ static int descending(const void *a, const void *b)
 }
 
 /* False without memory. */
-static bool add_run(rws_sweep *s, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
+static bool add_run(reader *r, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
 {
     char           name[MAX_NAME] = "", number[32];
-    rws_sweep_run *run = &s->runs[s->n++];
-    *run = (rws_sweep_run){.config = b->base, .final_particles = b->final_particles, .final_test = b->final_test};
+    rws_sweep_run *run = &r->sweep->runs[r->sweep->n++];
+    *run =
+        (rws_sweep_run){.config.model = b->model, .final_particles = b->final_particles, .final_test = b->final_test};
     run->config.method = method;
     run->config.particles = particles;
     run->config.seed = seed;
     run->config.threads = 1;
-    append_model(name, b->base.model);
-    if (!combine(s, b, NULL, &which, &run->config, name)) return false;
+    append_model(name, b->model);
+    if (!combine(r, b, NULL, &which, &run->config, name)) return false;
     append(name, "-");
     append(name, method);
-    if (!combine(s, b, method, &which, &run->config, name)) return false;
+    if (!combine(r, b, method, &which, &run->config, name)) return false;
     RWS_CHECK(which == 0);
     snprintf(number, sizeof number, "-k%d-s%llu", particles, (unsigned long long)seed);
     /* a name that is too long loses its middle, because the number at the end tells most runs apart */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
-    run->name = keep(s, name);
+    run->name = copy_text(r->sweep, name);
     return run->name != NULL;
 }
 
@@ -430,13 +449,13 @@ static rws_status check_names(reader *r)
 }
 
 /* The runs of a block with one seed. False: no memory. */
-static bool add_runs(rws_sweep *s, const block *b, uint64_t seed)
+static bool add_runs(reader *r, const block *b, uint64_t seed)
 {
     for (int k = 0; k < b->n_particles; k++)
         for (int m = 0; m < b->n_methods; m++) {
             const uint64_t n = n_combinations(b, b->methods[m]);
             for (uint64_t which = 0; which < n; which++)
-                if (!add_run(s, b, b->methods[m], b->particles[k], seed, which)) return false;
+                if (!add_run(r, b, b->methods[m], b->particles[k], seed, which)) return false;
         }
     return true;
 }
@@ -460,7 +479,7 @@ static rws_status expand(reader *r)
     if (!s->runs) return no_memory(r->err);
     for (int seed = 0; seed < most_seeds; seed++)
         for (int i = 0; i < r->n_blocks; i++)
-            if (seed < r->blocks[i].n_seeds && !add_runs(s, &r->blocks[i], r->blocks[i].seeds[seed]))
+            if (seed < r->blocks[i].n_seeds && !add_runs(r, &r->blocks[i], r->blocks[i].seeds[seed]))
                 return no_memory(r->err);
     return check_names(r);
 }

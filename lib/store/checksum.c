@@ -127,7 +127,7 @@ static int compute(sqlite3 *db, const char *run, int64_t since, sums *out)
 }
 
 /* The sums in the table; *known is false if there are none. */
-static int look_up(sqlite3 *db, const char *run, sums *out, bool *known)
+static int read_sums(sqlite3 *db, const char *run, sums *out, bool *known)
 {
     sqlite3_stmt *s;
     const int     code = sqlite3_prepare_v2(db, "SELECT about, numbers FROM checksums WHERE run = ?1", -1, &s, NULL);
@@ -144,7 +144,7 @@ int rws__checksum_seal(sqlite3 *db, const char *run, int64_t since)
     sums          had = {0}, now;
     bool          known = false;
     sqlite3_stmt *s;
-    int           code = since >= 0 ? look_up(db, run, &had, &known) : SQLITE_OK;
+    int           code = since >= 0 ? read_sums(db, run, &had, &known) : SQLITE_OK;
     if (!code) code = compute(db, run, known ? since : -1, &now);
     if (!code)
         code = sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO checksums(run, about, numbers) VALUES(?1, ?2, ?3)", -1,
@@ -198,7 +198,7 @@ int rws__checksum_check_head(sqlite3 *db, const char *run)
 {
     sums      said;
     bool      known;
-    const int code = look_up(db, run, &said, &known);
+    const int code = read_sums(db, run, &said, &known);
     if (code) return code;
     return known ? compare(db, run, &said, false) : find_strays(db);
 }
@@ -233,7 +233,7 @@ int rws__checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, 
     uint64_t last = 0;
     bool     known;
     *fits = true;
-    int code = look_up(db, run, &said, &known);
+    int code = read_sums(db, run, &said, &known);
     if (code) return code;
     if (!known) {
         code = find_strays(db);

@@ -141,7 +141,7 @@ static rws_status end(sqlite3 *db, const char *path, int code, rws_error *err)
 }
 
 /* Executes a statement that has no result rows. */
-static int step(sqlite3_stmt *s)
+static int execute(sqlite3_stmt *s)
 {
     sqlite3_step(s);
     return sqlite3_reset(s);
@@ -175,7 +175,7 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
     for (int i = 0; i < 5; i++) bind_text(s, i + 1, texts[i]);
     sqlite3_bind_int64(s, 6, (sqlite3_int64)iteration);
     sqlite3_bind_double(s, 7, seconds);
-    code = step(s);
+    code = execute(s);
     sqlite3_finalize(s);
     return code;
 }
@@ -201,7 +201,7 @@ static int add_metrics(sqlite3 *db, const char *run, const rws_store_entry *e)
     for (int i = 0; i < e->n && !code; i++) {
         bind_text(s, 4, e->names[i]);
         bind_number(s, 5, e->values[i]);
-        code = step(s);
+        code = execute(s);
     }
     sqlite3_finalize(s);
     return code;
@@ -219,7 +219,7 @@ static int add_snapshots(sqlite3 *db, const char *run, const rws_store_entry *e)
         sqlite3_bind_int(s, 4, e->shown[i].place);
         bind_text(s, 5, e->shown[i].label);
         bind_number(s, 6, e->shown[i].value);
-        code = step(s);
+        code = execute(s);
     }
     sqlite3_finalize(s);
     return code;
@@ -288,7 +288,7 @@ static int apply(sqlite3 *db, const char *sql, const char *run, uint64_t iterati
     if (n > 1) sqlite3_bind_int64(s, 2, (sqlite3_int64)iteration);
     if (n > 2) sqlite3_bind_double(s, 3, seconds);
     if (n > 3) bind_text(s, 4, text);
-    code = step(s);
+    code = execute(s);
     sqlite3_finalize(s);
     return code;
 }

@@ -158,7 +158,7 @@ static inline __attribute__((always_inline)) void multiply(const tile t, const i
 
 /* The largest of the nearly equal parts, none above `most`, that n is cut into: no small part is left, whose few sums
  * would not hide the latency of additions. */
-static int part(int n, int most)
+static int block_size(int n, int most)
 {
     const int parts = (n + most - 1) / most;
     return (n + parts - 1) / parts;
@@ -169,7 +169,7 @@ static inline __attribute__((always_inline)) void strip(const tile *whole, const
 {
     tile t = *whole;
     for (int j = 0, V; j < n; j += V * W) {
-        V = part((n - j + W - 1) / W, MOST(R));
+        V = block_size((n - j + W - 1) / W, MOST(R));
         const int left = n - j - (V - 1) * W, last = left < W ? left : W;
         t.b = whole->b + j, t.c = whole->c + j;
         if (whole->from) t.from = whole->from + j;
@@ -199,7 +199,7 @@ static void small(int m, int n, tile t)
 {
     const tile all = t;
     for (int i = 0, rows; i < m; i += rows) {
-        rows = part(m - i, ROWS);
+        rows = block_size(m - i, ROWS);
         t.a = all.a + (size_t)i * all.row, t.c = all.c + (size_t)i * all.ldc;
         if (all.from) t.from = all.from + (size_t)i * all.ldf;
         if (all.row == 1 && t.k <= DEPTH && n >= WIDE) t.a = straight(t.a, all.step, t.k, rows), t.step = (size_t)rows;
@@ -254,12 +254,12 @@ static void packed(int m, int n, tile all)
 {
     static _Thread_local float panel[DEPTH * WIDTH] __attribute__((aligned(64)));
     for (int p = 0, depth; p < all.k; p += depth) {
-        depth = part(all.k - p, DEPTH);
+        depth = block_size(all.k - p, DEPTH);
         for (int i = 0, rows; i < m; i += rows) {
-            rows = part(m - i, TALL);
+            rows = block_size(m - i, TALL);
             for (int j = 0, width; j < n; j += width) {
                 tile t = all;
-                width = W * part((n - j + W - 1) / W, MOST(ROWS));
+                width = W * block_size((n - j + W - 1) / W, MOST(ROWS));
                 if (width > n - j) width = n - j;
                 t.k = depth;
                 t.a = all.a + (size_t)i * all.row + (size_t)p * all.step;
@@ -331,7 +331,7 @@ void rws__gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, 
         return;
     }
     for (int p = 0, depth; p < k; p += depth) { /* rows that are read repeatedly stay in the cache */
-        depth = part(k - p, DEPTH);
+        depth = block_size(k - p, DEPTH);
         tile t = whole(depth, a + (size_t)p * (size_t)lda, 1, b + (size_t)p * (size_t)ldb, ldb, c, ldc, c, ldc);
         t.step = (size_t)lda;
         product(m, n, t);

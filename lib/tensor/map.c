@@ -17,7 +17,7 @@ static size_t size(const rws_call *c)
 }
 
 /* sigmoid(x) */
-static inline float share(float x)
+static inline float logistic(float x)
 {
     return 1 / (1 + rws__exp(-x));
 }
@@ -60,7 +60,7 @@ static void slope(rws_function f, size_t n, const float *x, const float *g, floa
     case RWS_SIN: RWS_EACH(n, out[i] = g[i] * cosf(x[i])); return;
     case RWS_COS: RWS_EACH(n, out[i] = -g[i] * sinf(x[i])); return;
     case RWS_ABS: RWS_EACH(n, out[i] = x[i] > 0 ? g[i] : x[i] < 0 ? -g[i] : 0); return;
-    case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = g[i] * share(-x[i])); return;
+    case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = g[i] * logistic(-x[i])); return;
     case RWS_LOG1P: RWS_EACH(n, out[i] = rws__where(g[i], g[i] / (1 + x[i]))); return;
     case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], rws__exp(x[i]))); return;
     case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], (float)rws__digamma((double)x[i]))); return;
@@ -78,7 +78,7 @@ static void bend(rws_function f, size_t n, const float *x, const float *g, float
     case RWS_SIN: RWS_EACH(n, out[i] = -g[i] * sinf(x[i])); return;
     case RWS_COS: RWS_EACH(n, out[i] = -g[i] * cosf(x[i])); return;
     case RWS_ABS: RWS_EACH(n, out[i] = 0); return;
-    case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = -g[i] * share(x[i]) * share(-x[i])); return;
+    case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = -g[i] * logistic(x[i]) * logistic(-x[i])); return;
     case RWS_LOG1P: RWS_EACH(n, out[i] = rws__where(g[i], -g[i] / ((1 + x[i]) * (1 + x[i])))); return;
     case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], rws__exp(x[i]))); return;
     case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], (float)rws__trigamma((double)x[i]))); return;

@@ -10,7 +10,7 @@
  * Every message ends with a number (rws_message_status) that is not 0 if a rank could not add up or step the slice.
  *
  * Messages between machines go by MPI. Ranks of one machine see each other's outgoing messages in shared memory
- * (rws__comm_share): a message is written once, and a mark beside it says for which update. No message is written over
+ * (rws__comm_map): a message is written once, and a mark beside it says for which update. No message is written over
  * before it was read, because a rank sends for an update only after it has the values of the last one, and because
  * all ranks exchange outcomes (shards.c) between two updates.
  */
@@ -130,7 +130,7 @@ static size_t append(size_t *bytes, size_t numbers)
     return at;
 }
 
-rws_status rws__slices_share(rws_trainer *t, rws_error *err)
+rws_status rws__slices_map(rws_trainer *t, rws_error *err)
 {
     if (!t->ranks.comm) return RWS_OK;
     size_t   bytes = (size_t)t->n_slices * sizeof(posting);
@@ -145,7 +145,7 @@ rws_status rws__slices_share(rws_trainer *t, rws_error *err)
     }
     rws_status status =
         rws__trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
-    if (status == RWS_OK) status = rws__comm_share(t->ranks.comm, bytes, &t->shared, err);
+    if (status == RWS_OK) status = rws__comm_map(t->ranks.comm, bytes, &t->shared, err);
     if (status == RWS_OK) memcpy(t->shared.of[t->ranks.rank], plan, (size_t)t->n_slices * sizeof *plan);
     free(plan);
     RWS_TRY(status);

@@ -248,7 +248,7 @@ static rws_status add_file(rws_trainer *t, struct rws_batch_given *g, int datum,
     return RWS_OK;
 }
 
-static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum, rws_error *err)
+static rws_status call_giver(rws_trainer *t, struct rws_batch_given *g, int datum, rws_error *err)
 {
     const float      *fields[t->program.setup.n_fields];
     const rws_choice *choices = NULL;
@@ -271,7 +271,7 @@ static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, r
 {
     for (int d = 0; d < t->program.config.batch && status == RWS_OK; d++) {
         g->start[d] = g->n;
-        status = ask_giver(t, g, d, err);
+        status = call_giver(t, g, d, err);
     }
     g->start[t->program.config.batch] = g->n;
     return rws__trainer_agree(t, status, err);

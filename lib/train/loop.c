@@ -143,7 +143,7 @@ static void add_requests(loop *l)
 }
 
 /* Makes one iteration. Writes the requests of all ranks, the same on every rank, to *requests. */
-static rws_status step(loop *l, int *requests, rws_error *err)
+static rws_status run_iteration(loop *l, int *requests, rws_error *err)
 {
     rws_trainer *t = l->t;
     RWS_TRY(rws_trainer_step(t, err));
@@ -167,7 +167,7 @@ static rws_status iterate(loop *l, rws_error *err)
         const bool due = rws__pace_due(&pace);
         if (due) add_requests(l);
         if (t->request & RWS_REQUEST_STOP && !t->ranks.comm) return RWS_STOPPED;
-        RWS_TRY(step(l, &requests, err));
+        RWS_TRY(run_iteration(l, &requests, err));
         const uint64_t done = t->program.iteration;
         if (is_due(c, done)) RWS_TRY(evaluate(l, done == c->iterations, err));
         else if (requests & RWS_REQUEST_SAVE) RWS_TRY(save(l, err));
@@ -208,7 +208,7 @@ static rws_status run(loop *l, rws_error *err)
         RWS_TRY(rws_trainer_evaluate(t, &l->latest, err));
         return tell_evaluated(l, true, err);
     }
-    RWS_TRY(rws__trainer_look(t, err));
+    RWS_TRY(rws__trainer_check_briefly(t, err));
     rws_status status = iterate(l, err);
     if (status == RWS_STOPPED) status = stopped(l, err);
     if (status == RWS_BROKEN) {

@@ -122,7 +122,7 @@ rws_status rws__trainer_requests(rws_trainer *t, rws_error *err)
 
 /* ---- state that the ranks hold together */
 
-rws_status rws__trainer_spread_state(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_broadcast_state(rws_trainer *t, rws_error *err)
 {
     rws_comm    *c = t->ranks.comm;
     rws_params  *p = &t->program.setup.params;

@@ -133,7 +133,7 @@ static rws_status judge(rws_trainer *t, const rws_review *r, rws_error *err)
     return RWS_OK;
 }
 
-static rws_status look(rws_trainer *t, rws_error *err)
+static rws_status check_programs(rws_trainer *t, rws_error *err)
 {
     rws_review r;
     rws_status status = rws__review_begin(&r, &t->program, t->engines[0], (const float *const *)t->test,
@@ -153,12 +153,12 @@ const char *rws_trainer_doubt(const rws_trainer *t)
 }
 
 /* Programs that fail on a single particle are left to the first iteration, whose message says where; so is a request to stop. */
-rws_status rws__trainer_look(rws_trainer *t, rws_error *err)
+rws_status rws__trainer_check_briefly(rws_trainer *t, rws_error *err)
 {
     if (t->checked || t->program.config.no_check || !is_users(t)) return RWS_OK;
     t->checked = true;
     const unsigned   denormals = rws__denormals_off();
-    const rws_status status = look(t, err);
+    const rws_status status = check_programs(t, err);
     rws__denormals_restore(denormals);
     return rws__trainer_agree(t, status == RWS_STOPPED ? RWS_OK : status, err);
 }

@@ -170,7 +170,7 @@ static void unpack(char *block, stored *out)
 }
 
 /* Every rank gets what rank 0 has read. The caller frees *block, which holds the texts on all ranks but rank 0. */
-static rws_status spread_stored(rws_comm *comm, stored *s, char **block, rws_error *err)
+static rws_status broadcast_stored(rws_comm *comm, stored *s, char **block, rws_error *err)
 {
     size_t size = 0;
     *block = NULL;
@@ -211,7 +211,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     const bool writes = rws__comm_rank(comm) == 0;
     stored     s = {0};
     RWS_TRY(rws__comm_agree(comm, writes ? open_locked(path, &s, folder, err) : RWS_OK, err));
-    RWS_TRY(spread_stored(comm, &s, block, err));
+    RWS_TRY(broadcast_stored(comm, &s, block, err));
     rws_config config = s.config;
     if (changes->model) config.model = changes->model;
     config.changed = changes->changed;
@@ -227,7 +227,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     *folder = NULL;
     const bool accepted = accepted_object(t, &s.recorded);
     RWS_TRY(rws__trainer_agree(t, writes ? load(t, &s.config, path, err) : RWS_OK, err));
-    RWS_TRY(rws__trainer_spread_state(t, err));
+    RWS_TRY(rws__trainer_broadcast_state(t, err));
     t->saved = t->program.iteration;
     return accepted ? rws_trainer_save(t, err) : RWS_OK; /* the checkpoint has the fingerprint too */
 }

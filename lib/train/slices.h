@@ -52,7 +52,7 @@ static inline size_t rws__param_slice_size(const rws_param_slice *s)
  * with RWS_MESSAGE_NO_MEMORY, so that no rank waits for them and all ranks know in the end. */
 typedef enum { RWS_MESSAGE_OK, RWS_MESSAGE_NOT_FINITE, RWS_MESSAGE_NO_MEMORY } rws_message_status;
 
-/* Frees the memory of messages about all slices, which rws__slices_share (trainer.h) has made. If a rank is lost, the
+/* Frees the memory of messages about all slices, which rws__slices_map (trainer.h) has made. If a rank is lost, the
  * memory is not freed, because messages may still be written to it. */
 void rws__exchange_free(rws_trainer *t);
 

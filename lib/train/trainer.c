@@ -184,7 +184,7 @@ static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
 static rws_status scale_guide(rws_trainer *t, rws_error *err)
 {
     rws_program *p = &t->program;
-    rws_random   random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, 4), 0);
+    rws_random   random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, RWS_INIT_GUIDE_SCALE), 0);
     if (!p->guide) return RWS_OK;
     RWS_TRY(RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TRAIN, 0, p->config.batch, &random, t->batch));
     rws__guide_scale(p->guide, p->config.batch, (const float *const *)t->batch);
@@ -240,7 +240,7 @@ rws_status rws__trainer_open(const rws_config *config, const rws_recorded *recor
     rws_status   status = t ? build(t, config, recorded, model, err) : rws_no_memory(err, "a trainer");
     status = rws__comm_agree(rws__comm_world(), status, err);
     if (status == RWS_OK) status = rws__trainer_meet(t, err);
-    if (status == RWS_OK) status = rws__slices_share(t, err);
+    if (status == RWS_OK) status = rws__slices_map(t, err);
     if (status == RWS_OK) return RWS_OK;
     rws_trainer_free(t);
     *out = NULL;

@@ -162,7 +162,7 @@ rws_status rws__trainer_agree(rws_trainer *t, rws_status status, rws_error *err)
 rws_status rws__trainer_requests(rws_trainer *t, rws_error *err);
 
 /* Every rank gets the parameters, the optimiser's state and the counters of rank 0. */
-rws_status rws__trainer_spread_state(rws_trainer *t, rws_error *err);
+rws_status rws__trainer_broadcast_state(rws_trainer *t, rws_error *err);
 
 /* RWS_BAD_INPUT if the ranks have different programs, options, models or data. */
 rws_status rws__trainer_meet(rws_trainer *t, rws_error *err);
@@ -183,7 +183,7 @@ rws_status rws__trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
 
 /* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same
  * slices; one process alone needs none. */
-rws_status rws__slices_share(rws_trainer *t, rws_error *err);
+rws_status rws__slices_map(rws_trainer *t, rws_error *err);
 
 /* Rank 0 gets the optimiser's state of the slices that other ranks own: before a checkpoint. */
 rws_status rws__trainer_collect_slots(rws_trainer *t, rws_error *err);
@@ -207,7 +207,7 @@ rws_status rws__trainer_check_stop_together(rws_trainer *t, rws_error *err);
 
 /* Looks at a user's programs before the first iteration, once, for a fraction of a second. RWS_BAD_INPUT with the first
  * mistake. */
-rws_status rws__trainer_look(rws_trainer *t, rws_error *err);
+rws_status rws__trainer_check_briefly(rws_trainer *t, rws_error *err);
 
 /* After an iteration: counts training data that no particle explains, and finds out what forbids the first of them. */
 void rws__trainer_count_impossible(rws_trainer *t);

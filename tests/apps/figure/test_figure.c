@@ -32,6 +32,26 @@ static void test_quartiles(void **state)
 
 /* ---- style ---- */
 
+static double contrast(rws_colour c)
+{
+    double part[] = {c.red, c.green, c.blue};
+    for (int i = 0; i < 3; i++) part[i] = part[i] <= 0.04045 ? part[i] / 12.92 : pow((part[i] + 0.055) / 1.055, 2.4);
+    return 1.05 / (0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2] + 0.05);
+}
+
+/* Curves of one method in several shades stand out from the paper, and differ. */
+static void pale_curves_can_be_seen(void **state)
+{
+    (void)state;
+    for (const rws_style *s = rws_styles; s->method; s++) {
+        const rws_colour half = rws__colour_shade(s->colour, 0.5), pale = rws__colour_shade(s->colour, 1);
+        assert_true(contrast(pale) >= 3);
+        assert_true(contrast(half) >= fmin(3, contrast(s->colour)));
+        assert_true(fabs(contrast(half) - contrast(pale)) > 0.2);
+        assert_true(contrast(rws__colour_shade(s->colour, 0)) == contrast(s->colour));
+    }
+}
+
 static void test_styles(void **state)
 {
     (void)state;
@@ -381,7 +401,7 @@ static void test_bundles(void **state)
     assert_int_equal(b.list[b.of[0]].n_runs, 2);
     assert_int_equal(b.of[4], 0); /* EM comes first in a legend */
     assert_true(b.list[0].shade == 0 && b.list[4].shade == 0);
-    assert_near(b.list[1].shade, 0.65, 1e-15);
+    assert_near(b.list[1].shade, 1, 1e-15);
     rws__bundles_release(&b);
 
     options.most = 4;
@@ -420,9 +440,9 @@ static void test_bundles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quartiles), cmocka_unit_test(test_styles),  cmocka_unit_test(test_colours),
-        cmocka_unit_test(test_bars),      cmocka_unit_test(test_hinton),  cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_gather),    cmocka_unit_test(test_bundles),
+        cmocka_unit_test(test_quartiles), cmocka_unit_test(test_styles), cmocka_unit_test(pale_curves_can_be_seen),
+        cmocka_unit_test(test_colours),   cmocka_unit_test(test_bars),   cmocka_unit_test(test_hinton),
+        cmocka_unit_test(test_trees),     cmocka_unit_test(test_gather), cmocka_unit_test(test_bundles),
     };
     return cmocka_run_group_tests_name("figure", tests, folder_make, folder_remove_empty);
 }

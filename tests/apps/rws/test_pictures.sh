@@ -77,6 +77,9 @@ report $? "are drawn"
 gives 0 "as anything that can be drawn" sample run --count 3 --out drawn.svg
 refuses '.gif' sample run --out drawn.gif
 refuses 'neither' sample gmm --out drawn.png
+gives 0 "choices as bars" infer gmm 42 --out bars.svg
+[ -s bars.svg ]
+report $? "in a file"
 gives 0 "a belief network" train sbn --set data=noise --set pixels=49 --set layers=5 -n 1 --eval-data 5 --out sbn
 is_png sbn/pictures/00000001.png 300 && run sample sbn --count 2 --out drawn.pdf && [ ! -s out ]
 report $? "has pictures, and nothing to say of them"

@@ -396,6 +396,13 @@ grep -q '>particles K<' over.svg
 report $? "are drawn too"
 gives 0 "over seconds" plot q_error shared -x seconds --linear --out seconds.png
 gives 0 "without its beginning" plot p_error shared --from 20 --out late.svg
+gives 0 "means, smoothed, beside a level" plot p_error shared --mean --smooth 0.9 --baseline exact=0.25 --width 300 --height 90 \
+    --font Serif --out level.svg
+[ -s level.svg ] && gives 0 "panels on the terminal" plot p_error shared --baseline exact=0.25 --width 60 --height 15
+[ "$(grep -c '^ *0.25[+┤]\|exact' out)" -ge "$(grep -c 'K = ' out)" ] && [ "$(awk '{ if (length($0) > n) n = length($0) } END { print n }' out)" -le 180 ]
+report $? "each with the level"
+refuses 'NAME=VALUE' plot p_error shared --baseline 0.25
+refuses '--smooth' plot p_error shared --smooth 1
 refuses '--from' plot p_error shared --from here
 refuses '--from 1e+06' plot p_error shared --from 1000000
 refuses 'Which metric' plot

@@ -1,8 +1,9 @@
 /* test_sweep.c - sweep files: which runs they stand for, and what is refused with which line. */
 #include "support.h"
 
-#include "rws_results.h"
+#include "results/results.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,32 @@ static void a_byte_order_mark_is_skipped(void **state)
     rws_sweep_free(s);
 }
 
+static void means_have_standard_errors(void **state)
+{
+    (void)state;
+    double              values[] = {1, NAN, 2, 6}, one[] = {7};
+    const rws_quartiles q = rws__means_of(values, 4), alone = rws__means_of(one, 1);
+    assert_true(q.n == 3 && fabs(q.median - 3) < 1e-12);
+    assert_true(fabs(q.high - q.median - sqrt(7.0 / 3)) < 1e-12 && fabs(q.median - q.low - sqrt(7.0 / 3)) < 1e-12);
+    assert_true(alone.median == 7 && alone.low == 7 && alone.high == 7);
+    assert_true(isnan(rws__means_of(values, 0).median));
+}
+
+/* Every key may have several values, which are then a part of the names. */
+static void every_key_may_vary(void **state)
+{
+    (void)state;
+    rws_sweep *s = parse("model gmm\nmethods ww\nparticles 2\nlr 1e-3 theta=0,phi=1e-2\nbatch 1e2\noptimiser adam sgd\n"
+                         "iterations 10k 20k\n");
+    assert_int_equal(s->n, 8);
+    const rws_sweep_run *r = find(s, "gmm-lr=1e-3-optimiser=sgd-iterations=20k-ww-k2-s1");
+    assert_string_equal(r->config.lr, "1e-3");
+    assert_string_equal(r->config.optimiser, "sgd");
+    assert_true(r->config.iterations == 20000 && r->config.batch == 100);
+    find(s, "gmm-lr=theta=0_phi=1e-2-optimiser=adam-iterations=10k-ww-k2-s1");
+    rws_sweep_free(s);
+}
+
 static void settings_of_a_method(void **state)
 {
     (void)state;
@@ -137,7 +164,7 @@ static void what_is_wrong_is_said(void **state)
     refuse("model gmm\nmethods ww\nparticles 2\nseeds 18446744073709551616\n", "seeds");
     refuse("model gmm\nmethods ww\nparticles 2\niterations 1.5\n", "\"1.5\"");
     refuse("model gmm\nmethods ww\nparticles 2\nl2 nan\n", "\"nan\"");
-    refuse("model gmm\nmethods ww\nparticles 2\nlr 1 2\n", "one value");
+    refuse("model gmm\nmethods ww\nparticles 2\nl2 1 -2\n", "l2 is a number");
     refuse("model gmm\nmethods ww\nparticles 2\nnonsense 1\n", "\"nonsense\"");
     refuse("model gmm\nmethods ww\nparticles 2\nset start\n", "set needs");
     refuse("model gmm\nmethods ww\nparticles 2\nset start=far 1\n", "blanks between");
@@ -231,6 +258,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_combinations),
         cmocka_unit_test(a_byte_order_mark_is_skipped),
+        cmocka_unit_test(every_key_may_vary),
+        cmocka_unit_test(means_have_standard_errors),
         cmocka_unit_test(settings_of_a_method),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(a_missing_file_is_refused),
