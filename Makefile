@@ -89,6 +89,11 @@ test-wheel:                      ## docs/python.md as a newcomer: pip install, t
 	@$(SETUP) python
 	python/tests/install.sh
 
+.PHONY: wheels
+wheels:                          ## wheels for Linux with glibc 2.31 or newer, build/wheels; PYTHONS="python3.11 …" names the Pythons
+	@$(SETUP) wheels
+	scripts/wheels $(PYTHONS)
+
 .PHONY: tsan
 tsan: setup                      ## the tests that use threads, with ThreadSanitizer, a part of make matrix
 	tests/matrix tsan

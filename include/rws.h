@@ -56,6 +56,17 @@ extern "C" {
 #endif
 #ifdef __GNUC__
 #pragma GCC visibility push(default) /* what is declared here is what the library exports */
+/* Members that an initialiser leaves out are zero, which is a default everywhere: {0} is meant, in C++ as in C. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#define RWS_BYTES(pointer) \
+    __builtin_object_size(pointer, 0) /* behind a pointer, if the compiler knows; else SIZE_MAX */
+#else
+#define RWS_BYTES(pointer) SIZE_MAX
+#endif
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 10
+#define RWS_READS(array, n) __attribute__((access(read_only, array, n))) /* gcc warns of arrays shorter than n */
+#else
+#define RWS_READS(array, n)
 #endif
 
 #define RWS_VERSION_MAJOR 0
@@ -173,7 +184,8 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
  * is the length. The guide reads rws_length and rws_item. Among the fields that rws_model.data fills, a series is 1 +
  * most * dim numbers: the length, then the items; what is behind the last item is not looked at by programs, but must
- * be finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
+ * be finite. It is 0 unless data writes there, for the baseline of nvil and the control variate of relax, which see
+ * whole fields. */
 void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
 
 /* Declares an input: `dim` numbers of a datum that both programs may read with rws_observed and that nobody observes, such
@@ -206,10 +218,16 @@ typedef struct {
  * A program jumps where it branches on what is made of the value (rws_branch), looks at it (rws_look) or compares it
  * (rws_greater, rws_argmax). Without a choice for the site, its values then come by score, in each pass in which some
  * particle does so. With the choice RWS_REPARAMETERISED, a branch or a look stops the pass, and a comparison is taken for a
- * part of a smooth function. */
-typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
+ * part of a smooth function.
+ *
+ * RWS_SUMMED is for a choice among finitely many: training, evaluations and answers draw no value of it and go on with all
+ * values, a row for each. The weight of a particle is the sum over these rows, so that the bound is at least as tight as with a
+ * draw, and the gradient is exact for this site. What is drawn later is drawn in each row. The guide may leave the site out; if
+ * it visits it, its density there is no part of the weight and learns in a sleep phase only. All values of all visits
+ * multiply: a particle has at most 4096 rows. For ww, ws, wws, dww, reinforce, rloo, nvil and vimco; the others refuse it. */
+typedef enum { RWS_REPARAMETERISED, RWS_SCORE, RWS_SUMMED } rws_gradient;
 
-/* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score` or `=reparameterised` has
+/* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score`, `=reparameterised` or `=sum` has
  * precedence. Without either, values of continuous families are reparameterised, unless the program jumps at them. A
  * discrete choice always has its score: RWS_REPARAMETERISED for it stops the first pass that visits the site. */
 void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how);
@@ -254,10 +272,15 @@ typedef enum {
 void rws_param_read(const rws_param *p, rws_scale scale, double *numbers);
 
 /* Says which numbers made the data, where data are simulated: as many as the parameter has, on that scale; for
- * RWS_LOGITS each row adds up to 1, within 1e-4. They are copied.
+ * RWS_LOGITS each row adds up to 1, within 1e-4. They are copied. An array that is too short is refused where the compiler
+ * knows its length.
  * Every snapshot of a run then has the learned numbers ("numbers") and these ("true_numbers"), and a model with a
  * metric "exact" that measures itself gets a metric "truth": the same at these numbers. */
-void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers);
+void rws_setup_truth_sized(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers, size_t bytes);
+static inline void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers)
+{
+    rws_setup_truth_sized(s, p, scale, numbers, RWS_BYTES(numbers));
+}
 
 /* Says that the parameter of this name, or all parameters of the layer of this name, may have no gradient: a production
  * that no grammar rule uses, the weight of a layer whose input is always zero. Without it, a parameter that has had no
@@ -283,7 +306,8 @@ typedef enum {
     RWS_LOG1P, /* log(1 + x), accurate near 0 */
     RWS_EXPM1, /* e^x - 1, accurate near 0 */
     RWS_LGAMMA,
-    RWS_DIGAMMA, /* the derivative of RWS_LGAMMA */
+    RWS_DIGAMMA,  /* the derivative of RWS_LGAMMA */
+    RWS_LOG1MEXP, /* log(1 - e^-x) of x above 0, accurate for small and for large x */
 } rws_function;
 
 /* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
@@ -292,7 +316,7 @@ typedef enum {
  * Never NULL: a declaration that failed returns a layer that no run will use. */
 rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init);
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
-                         const int *sizes, int n_sizes);
+                         const int *sizes, int n_sizes) RWS_READS(6, 7);
 rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init);
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_lstm(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
@@ -312,7 +336,7 @@ rws_layer *rws_setup_attention(rws_setup *s, rws_group group, const char *name, 
  * the items, component by component. */
 typedef enum { RWS_SUM, RWS_MEAN, RWS_MAX } rws_pooling;
 rws_layer *rws_setup_set_encoder(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_pooling how,
-                                 const int *sizes, int n_sizes);
+                                 const int *sizes, int n_sizes) RWS_READS(6, 7);
 
 /* Layer norm like nn.LayerNorm, of n numbers; and an mlp whose blocks add to their input, for deep networks: NAME.in,
  * then n_blocks blocks of nn.Sequential(LayerNorm, Linear, f, Linear), NAME.blocks.0, …, then NAME.out. */
@@ -362,7 +386,7 @@ void     rws_random_normals(rws_random *g, size_t n, float *out);
 
 /* rws_random_choose draws a number of 0 … n - 1 by n probabilities that add up to 1. rws_random_sample writes 0 … n - 1
  * into `order`; the first `wanted` of them are a random sample without replacement. */
-int  rws_random_choose(rws_random *g, const double *probabilities, int n);
+int  rws_random_choose(rws_random *g, const double *probabilities, int n) RWS_READS(2, 3);
 void rws_random_sample(rws_random *g, int n, int wanted, int *order);
 
 typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
@@ -498,15 +522,24 @@ void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noretur
  * what the guide has made of them, which stops the pass. */
 rws_var rws_observed(rws_path *path, const char *field);
 
+/* A field as it was declared, for the numbers of a field or of an item and the most items of a series. It stops the pass if
+ * there is none of this name. */
+const rws_field *rws_path_field(rws_path *path, const char *name);
+
 /* The length of a series of the datum, for rws_branch, and its item number t, the first being 0. An item that some
  * datum of this path does not have stops the pass, so that a program branches on the length before it reads. For the
  * guide, and for the model if the series is an input. */
 rws_var rws_length(rws_path *path, const char *series);
 rws_var rws_item(rws_path *path, const char *series, int t);
 
-/* Numbers known in C, the same for all particles. They are copied; dim is at least 1. */
-rws_var rws_constant(rws_path *path, float value);
-rws_var rws_constants(rws_path *path, const float *values, int dim);
+/* Numbers known in C, the same for all particles. They are copied; dim is at least 1. An array of fewer numbers stops the
+ * pass where the compiler knows its length. */
+rws_var               rws_constant(rws_path *path, float value);
+rws_var               rws_constants_sized(rws_path *path, const float *values, int dim, size_t bytes);
+static inline rws_var rws_constants(rws_path *path, const float *values, int dim)
+{
+    return rws_constants_sized(path, values, dim, RWS_BYTES(values));
+}
 
 /* A vector of `dim` zeros: the first state of a recurrent cell, the logits of equal probabilities. */
 static inline rws_var rws_zeros(rws_path *path, int dim)
@@ -528,7 +561,7 @@ const float *rws_look(rws_path *path, rws_var v);
 /* Computes these n values now, all together. A program never needs it; but one that is about to branch on several
  * values which do not depend on each other waits once instead of once for each, and their networks run in the same
  * calls. */
-void rws_await(rws_path *path, const rws_var *v, int n);
+void rws_await(rws_path *path, const rws_var *v, int n) RWS_READS(2, 3);
 
 /* Something long, as a loop that says what a step hands to the next: the carry, a struct of values (or zeros) and
  * then of integers. Particles that entered the loop together and hand on the same integers are one path again at the
@@ -620,7 +653,9 @@ void rws_carry_check(rws_path *path, const void *solid, size_t size);
  * they have the same support (rws_support): a guide may draw from a log-normal what the model takes for a Gamma, from
  * a Beta what is uniform between 0 and 1, from a categorical of n + 1 choices what is binomial of n trials. A guide
  * that cannot reach all values of the model, or draws others, is refused with a message; bounds that it computes from
- * the datum may be narrower than the model's. A site named like a field of the data is observed: it belongs to the
+ * the datum may be narrower than the model's. Where all parameters of independent components (bernoulli, too) have one number,
+ * they hold for each number of an observed field or item, and of a value that the other program has drawn: the model may
+ * write rws_normal(path, "z", zero, one) for a vector "z" of the guide, unless it dreams it. A site named like a field of the data is observed: it belongs to the
  * model alone, which visits it once.
  *
  * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce, rloo, nvil,
@@ -737,7 +772,12 @@ struct rws_family {
 };
 
 /* Visits a site with a family of any origin and its n_params parameters. */
-rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
+rws_var               rws_site_visit_sized(rws_path *path, const char *site, const rws_family *f, const rws_var *params,
+                                           size_t bytes);
+static inline rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+{
+    return rws_site_visit_sized(path, site, f, params, RWS_BYTES(params));
+}
 
 /* A family of the library by the name that `rws list` shows; NULL: there is none. */
 const rws_family *rws_family_find(const char *name);
@@ -752,7 +792,8 @@ typedef struct {
     const rws_family *family;
     const rws_var    *params;
 } rws_component;
-rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n);
+rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n)
+    RWS_READS(4, 5);
 
 /* For the draw of a family, and of rws_observe; a program's own code has no use for them. Noise is `dim` independent
  * numbers for every particle, uniform in (0, 1) or standard normal; from there on particles have rows of their own. An
@@ -836,17 +877,22 @@ rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift); /* scal
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a);
 rws_var rws_clip(rws_path *path, rws_var a, float low, float high); /* no gradient outside of low … high */
 rws_var rws_greater(rws_path *path, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
-rws_var rws_min(rws_path *path, rws_var a, rws_var b);              /* equal numbers: the gradient is that of a */
+
+/* a where mask is above 0, else b, component by component. The other side has no part in value or gradient, even where it
+ * is infinite or no number: a mask for log-probabilities of -inf, for items that are missing, for the logarithm of 0. */
+rws_var rws_where(rws_path *path, rws_var mask, rws_var a, rws_var b);
+rws_var rws_min(rws_path *path, rws_var a, rws_var b); /* equal numbers: the gradient is that of a */
 rws_var rws_max(rws_path *path, rws_var a, rws_var b);
-rws_var rws_power(rws_path *path, rws_var a, rws_var b);           /* a^b */
-rws_var rws_sum_many(rws_path *path, const rws_var *parts, int n); /* the sum of n values, component by component */
+rws_var rws_power(rws_path *path, rws_var a, rws_var b); /* a^b */
+rws_var rws_sum_many(rws_path *path, const rws_var *parts, int n)
+    RWS_READS(2, 3); /* the sum of n values, component by component */
 
 /* Shape. */
-rws_var rws_concat(rws_path *path, const rws_var *parts, int n); /* n parts, one behind the other */
-rws_var rws_slice(rws_path *path, rws_var a, int first, int n);  /* n components, from number `first` */
-rws_var rws_sum(rws_path *path, rws_var a);                      /* over the components */
-rws_var rws_dot(rws_path *path, rws_var a, rws_var b);           /* the sum of a * b; both have the same length */
-rws_var rws_cumulative_sum(rws_path *path, rws_var a);           /* component j is the sum of components 0 … j */
+rws_var rws_concat(rws_path *path, const rws_var *parts, int n) RWS_READS(2, 3); /* n parts, one behind the other */
+rws_var rws_slice(rws_path *path, rws_var a, int first, int n);                  /* n components, from number `first` */
+rws_var rws_sum(rws_path *path, rws_var a);                                      /* over the components */
+rws_var rws_dot(rws_path *path, rws_var a, rws_var b); /* the sum of a * b; both have the same length */
+rws_var rws_cumulative_sum(rws_path *path, rws_var a); /* component j is the sum of components 0 … j */
 rws_var rws_log_softmax(rws_path *path, rws_var a);
 rws_var rws_log_sum_exp(rws_path *path, rws_var a);
 rws_var rws_argmax(rws_path *path, rws_var a);              /* an index; no gradient */
@@ -896,9 +942,9 @@ rws_var rws_detach(rws_path *path, rws_var a);
 /* Layers. A layer over several inputs takes them as parts: the product of a part that depends on the datum alone is
  * then computed once per datum, not once per particle. */
 rws_var rws_linear(rws_path *path, const rws_layer *l, rws_var x);
-rws_var rws_linear_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
+rws_var rws_linear_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n) RWS_READS(3, 4);
 rws_var rws_mlp(rws_path *path, const rws_layer *l, rws_var x);
-rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
+rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n) RWS_READS(3, 4);
 rws_var rws_rnn(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
 rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h);
 rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
@@ -1098,7 +1144,8 @@ typedef struct rws_model {
      * that failed. May be NULL. */
     void (*release)(void *state);
 
-    /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim, in the order of declaration.
+    /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim, in the order of declaration. A number
+     * that is left out is an error, but for those behind the last item of a series.
      * Training data may be drawn fresh from `random`, which is another stream in every iteration; for test data it is
      * the same stream in every run. */
     rws_status (*data)(const void *state, rws_split split, uint64_t first, int n, rws_random *random,

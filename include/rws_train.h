@@ -347,6 +347,10 @@ typedef struct {
      * be NULL. */
     bool (*stop)(void *context);
     void *context;
+    /* How many pointers `fields` has and, unless dims is NULL, how many numbers are behind each: the question is refused if
+     * the model declares others. n_fields 0: not known. */
+    int        n_fields;
+    const int *dims;
 } rws_question;
 
 /* Equal reports of particles, and how probable they are given the datum. */
@@ -679,6 +683,9 @@ void **rws_path_slot(rws_path *path);
 
 /* For rws_host.resume: executes the path on its stack, until it waits, pauses or ends. */
 void rws_path_run(rws_path *path);
+
+/* The path's stack from its lowest address on, for an interpreter that watches how much of a stack is left. */
+void *rws_path_stack(const rws_path *path, size_t *bytes);
 
 /* Called on the path's stack: rws_path_run returns to the host, which may run the path again at any time. */
 void rws_path_pause(rws_path *path);

@@ -338,6 +338,17 @@ static void draw_grey(rws_path *path, const air *m, const rws_var *glimpses, con
     rws_normal(path, "x", sum, rws_constant(path, PIXEL_SD));
 }
 
+/* Grey values in the place of zeros and ones, as the authors' code has them: x log p + (1 - x) log(1 - p), which is no density. */
+static rws_var grey_density(rws_path *path, rws_var x, const void *logits)
+{
+    return rws_log_density(path, rws_family_find("bernoulli vector"), x, logits);
+}
+
+static rws_var draw_ink(rws_path *path, const void *logits)
+{
+    return rws_draw_from(path, rws_family_find("bernoulli vector"), logits);
+}
+
 static void model(rws_path *path, const void *state)
 {
     const air *m = state;
@@ -362,7 +373,8 @@ static void model(rws_path *path, const void *state)
     const rws_var logits =
         rws__picture(path, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas);
     if (rws_reports_all(path)) rws_report(path, "picture", rws_apply(path, RWS_SIGMOID, logits));
-    rws_bernoulli(path, "x", logits);
+    if (m->gray) rws_observe(path, "x", grey_density, draw_ink, &logits);
+    else rws_bernoulli(path, "x", logits);
 }
 
 /* ---- the guide */

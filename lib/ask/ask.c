@@ -151,16 +151,19 @@ static rws_status add_particles(table *t, rws_engine *engine, int row, const can
 /* Adds the rows of a datum of the pass. */
 static rws_status add_rows(table *t, rws_engine *engine, int datum, bool particles, rws_error *err)
 {
-    const rws_scores *s = rws__engine_scores(engine);
+    const rws_scores *s = rws__engine_scores(engine), *whole = rws__scores_whole(rws__engine_scores(engine));
+    for (uint32_t i = whole->start[datum]; i < whole->start[datum + 1]; i++)
+        if (!rws__tail_add(&t->tail, whole->log_p[i] - whole->log_d[i], whole->count[i], t->out->public.n_particles))
+            return rws_no_memory(err, "answers");
     for (int i = (int)s->start[datum]; i < (int)s->start[datum + 1]; i++) {
-        const double l = s->log_p[i] - s->log_d[i], n = s->count[i], log_weight = l + log(n);
+        const double log_weight = s->log_p[i] - s->log_d[i] + log(s->count[i]), log_square = rws__row_log_square(s, i);
         candidate   *e = rws__row_reports(engine, i, &t->scratch) ? find(t, t->scratch.list, t->scratch.n) : NULL;
-        if (!e || !rws__tail_add(&t->tail, l, n, t->out->public.n_particles)) return rws_no_memory(err, "answers");
-        e->answer.guide += n;
+        if (!e) return rws_no_memory(err, "answers");
+        e->answer.guide += rws__row_share(s, i);
         e->log_weight = rws__log_add(e->log_weight, log_weight);
-        e->log_square = rws__log_add(e->log_square, 2 * l + log(n));
+        e->log_square = rws__log_add(e->log_square, log_square);
         t->log_weight = rws__log_add(t->log_weight, log_weight);
-        t->log_square = rws__log_add(t->log_square, 2 * l + log(n));
+        t->log_square = rws__log_add(t->log_square, log_square);
         if (particles) RWS_TRY(add_particles(t, engine, i, e, log_weight, err));
     }
     return RWS_OK;

@@ -19,8 +19,14 @@ bool rws__program_field(const rws_program *p, int i, rws_field *out)
 static rws_status check_fields(const rws_program *p, const rws_question *q, bool inputs, float *const *fields,
                                rws_error *err)
 {
+    if (q->n_fields && q->n_fields != p->setup.n_fields)
+        return rws_fail(err, RWS_BAD_INPUT, "The question has %d fields; model %s declares %d.", q->n_fields,
+                        p->model->name, p->setup.n_fields);
     for (int f = 0; f < p->setup.n_fields; f++) {
         const rws_field *field = &p->setup.fields[f];
+        if (q->n_fields && q->dims && q->fields[f] && q->dims[f] != field->dim)
+            return rws_fail(err, RWS_BAD_INPUT, "The question has %d numbers for the field \"%s\", which has %d.",
+                            q->dims[f], field->name, field->dim);
         if (!q->fields[f] && (inputs ? field->input : !field->label))
             return rws_fail(err, RWS_BAD_INPUT, "The question has no value for the %s \"%s\".",
                             field->input ? "input" : "field", field->name);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -78,9 +79,9 @@ static void thread_ends(void *arg)
 
 static void prepare(void)
 {
-    const long least = sysconf(_SC_SIGSTKSZ);
+    const size_t frame = getauxval(AT_MINSIGSTKSZ); /* of a signal, with all registers; 0: an older kernel */
     alternate_bytes = (size_t)64 << 10;
-    while (least > 0 && alternate_bytes < 2 * (size_t)least) alternate_bytes *= 2;
+    while (alternate_bytes < 8 * frame) alternate_bytes *= 2;
     has_key = pthread_key_create(&state_key, thread_ends) == 0;
 }
 

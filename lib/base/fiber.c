@@ -336,8 +336,9 @@ void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
     f->overflow = overflow;
 }
 
-const char *rws__fiber_end(const rws_fiber *f)
+char *rws__fiber_stack(const rws_fiber *f, size_t *bytes)
 {
+    if (bytes) *bytes = f->stack_bytes;
     return f->stack;
 }
 

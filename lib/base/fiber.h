@@ -46,8 +46,9 @@ void rws__fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
  * needs a system call. Without memory for such a stack, an overflow on this thread ends the process. */
 void rws__fiber_thread(bool install);
 
-/* The lowest address of its stack: how much is left is the distance from the stack pointer. */
-const char *rws__fiber_end(const rws_fiber *f);
+/* Its stack, from the lowest address on: how much is left is the distance of the stack pointer from there.
+ * bytes may be NULL. */
+char *rws__fiber_stack(const rws_fiber *f, size_t *bytes);
 
 /* Gives the stack back, whether the fiber is done or put aside half-way; not while it runs. NULL is allowed. */
 void rws__fiber_free(rws_fiber *f);

@@ -13,9 +13,11 @@
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define RWS_SIMD __attribute__((simd("notinbranch")))
-RWS_SIMD float  expf(float);
-RWS_SIMD float  logf(float);
-RWS_SIMD float  log1pf(float);
+RWS_SIMD float expf(float);
+RWS_SIMD float logf(float);
+#if __GLIBC_PREREQ(2, 35)
+RWS_SIMD float log1pf(float);
+#endif
 RWS_SIMD float  cosf(float);
 RWS_SIMD double exp(double);
 RWS_SIMD double log(double);

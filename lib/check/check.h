@@ -21,7 +21,8 @@ typedef struct {
     rws_arena           memory;      /* of the texts, and of scratch */
     rws_check_finding  *list;
     int                 n, capacity;
-    rws_use            *uses; /* by number of the parameter: in all passes so far */
+    rws_use            *uses;   /* by number of the parameter: in all passes so far */
+    float              *values; /* of the parameters, at the beginning */
     bool hopeless; /* the programs fail on a single particle, or are no functions: nothing else can be tried */
 } rws_review;
 
@@ -62,13 +63,19 @@ rws_status rws__check_jumps(rws_review *r, rws_error *err);
 /* gradients.c: gradients agree with differences. */
 rws_status rws__check_gradients(rws_review *r, rws_error *err);
 
-/* rows.c: every datum of a split is possible; `fields` has n data. And the text that names a datum which no particle explains and
- * the site that forbids it: "datum 17 (y = -3), which is impossible at site "y""; "" if each of n data is possible. */
+/* rows.c: every datum of a split is possible; `fields` has its first n data. */
 rws_status rws__check_rows(rws_review *r, rws_split split, int n, const float *const *fields, rws_error *err);
-rws_status rws__find_impossible(rws_review *r, int n, const float *const *fields, char *out, size_t size,
-                                rws_error *err);
 
-/* rows.c: making data writes to no parameter. `fields` gets the first n training data. */
+/* rows.c: the text that names a datum of an iteration's batch of n which no particle explains, and the site that forbids it:
+ * "datum 17 (y = -3), which is impossible at site "y""; "" if each is possible. */
+rws_status rws__find_impossible(rws_review *r, uint64_t iteration, int n, const float *const *fields, char *out,
+                                size_t size, rws_error *err);
+
+/* rows.c: in the review so far no program has written to a parameter; making a datum writes to none. */
+rws_status rws__check_kept(rws_review *r, rws_error *err);
+rws_status rws__check_writes(rws_review *r, rws_error *err);
+
+/* rows.c: makes the first n training data. */
 rws_status rws__check_data(rws_review *r, int n, float *const *fields, rws_error *err);
 
 #endif

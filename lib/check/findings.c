@@ -15,7 +15,9 @@ rws_status rws__review_begin(rws_review *r, rws_program *p, rws_engine *e, const
 {
     *r = (rws_review){.program = p, .engine = e, .fields = fields, .n_data = n_data, .n_particles = 16};
     r->uses = RWS_TRY_NEW(&r->memory, rws_use, p->setup.params.n + 1);
-    if (!r->uses) return rws_no_memory(err, "a review");
+    r->values = RWS_TRY_NEW(&r->memory, float, p->setup.params.size + 1);
+    if (!r->uses || !r->values) return rws_no_memory(err, "a review");
+    memcpy(r->values, p->setup.params.value, p->setup.params.size * sizeof *r->values);
     memset(r->uses, 0, (size_t)p->setup.params.n * sizeof *r->uses);
     return RWS_OK;
 }

@@ -51,7 +51,7 @@ static void write_value(const rws_setup *s, const char *site, int d, const float
 }
 
 typedef struct {
-    int         n, list[5]; /* data that are impossible, the first of them by number */
+    int         n, list[5]; /* data that are impossible, the first of them by place */
     const char *site;       /* of the first */
     char        value[100];
 } forbidden;
@@ -87,93 +87,121 @@ static rws_status find(rws_review *r, int n, const float *const *fields, forbidd
     return RWS_OK;
 }
 
-static void write_forbidden(const forbidden *f, char *out, size_t size)
+/* A stream like that which makes the data of an iteration. */
+static rws_random stream_of(const rws_review *r, uint64_t iteration)
+{
+    return rws__random_new(rws__key_for(r->program->config.seed, iteration, RWS_KEY_DATA, 0), 0);
+}
+
+static void write_forbidden(const forbidden *f, rws_datum_name name, char *out, size_t size)
 {
     out[0] = '\0';
     if (f->n && f->site)
-        snprintf(out, size, "datum %d%s, which is impossible at site \"%.100s\"", f->list[0], f->value, f->site);
-    else if (f->n) snprintf(out, size, "datum %d", f->list[0]);
+        snprintf(out, size, "%s%s, which is impossible at site \"%.100s\"", name.text, f->value, f->site);
+    else if (f->n) snprintf(out, size, "%s", name.text);
 }
 
-rws_status rws__find_impossible(rws_review *r, int n, const float *const *fields, char *out, size_t size,
-                                rws_error *err)
+rws_status rws__find_impossible(rws_review *r, uint64_t iteration, int n, const float *const *fields, char *out,
+                                size_t size, rws_error *err)
 {
     forbidden f;
     rws_error why;
     RWS_TRY(find(r, n, fields, &f, &why, err));
-    write_forbidden(&f, out, size);
+    write_forbidden(
+        &f, rws__program_datum(r->program, RWS_TRAIN, iteration * (uint64_t)n, f.list[0], stream_of(r, iteration)), out,
+        size);
     return RWS_OK;
 }
 
 /* ---- a split */
 
-static void write_numbers(const forbidden *f, char out[static 80])
+/* "datum 3, datum 17, …" */
+static void write_names(const rws_review *r, rws_split split, const forbidden *f, char *out, size_t size)
 {
-    int n = 0;
-    for (int i = 0; i < f->n && i < 5; i++) n += snprintf(out + n, 80 - (size_t)n, "%s%d", i ? ", " : "", f->list[i]);
-    if (f->n > 5) snprintf(out + n, 80 - (size_t)n, ", …");
+    size_t n = 0;
+    out[0] = '\0';
+    for (int i = 0; i < f->n && i < 5 && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "",
+                              rws__program_datum(r->program, split, 0, f->list[i], stream_of(r, 0)).text);
+    if (f->n > 5 && n < size) snprintf(out + n, size - n, ", …");
 }
 
 rws_status rws__check_rows(rws_review *r, rws_split split, int n, const float *const *fields, rws_error *err)
 {
     forbidden f;
     rws_error why;
-    char      text[300], numbers[80];
+    char      text[480], names[400];
     RWS_TRY(find(r, n, fields, &f, &why, err));
     if (why.text[0])
         return rws__review_add(r, "program", RWS_MISTAKE, NULL, err, "With %s data: %s", split_name(split), why.text);
     if (!f.n || r->program->model->defaults.impossible) return RWS_OK;
-    write_forbidden(&f, text, sizeof text);
-    write_numbers(&f, numbers);
-    return rws__review_add(
-        r, "impossible", f.n == n ? RWS_MISTAKE : RWS_WARNING, f.site, err,
-        "No particle explains %d of %d %s data (%s, counted from 0 in the order in which the model makes "
-        "them); the first is %s. Training leaves them out, and the evidence of the rest looks better than "
-        "that of all. Correct or remove these data, or give them some probability.",
-        f.n, n, split_name(split), numbers, text);
+    write_forbidden(&f, rws__program_datum(r->program, split, 0, f.list[0], stream_of(r, 0)), text, sizeof text);
+    write_names(r, split, &f, names, sizeof names);
+    return rws__review_add(r, "impossible", f.n == n ? RWS_MISTAKE : RWS_WARNING, f.site, err,
+                           "No particle explains %d of %d %s data (%s, counted from 0); the first is %s. Training "
+                           "leaves them out, and the evidence of the rest looks better than "
+                           "that of all. Correct or remove these data, or give them some probability.",
+                           f.n, n, split_name(split), names, text);
 }
 
 /* ---- the function that makes data */
 
 static rws_status make_data(const rws_review *r, int n, float *const *fields, rws_error *why)
 {
-    rws_random random = rws__random_new(rws__key_for(r->program->config.seed, 0, RWS_KEY_DATA, 0), 0);
-    return RWS_CALL_MODEL(r->program->model, data, why, r->program->state, RWS_TRAIN, 0, n, &random, fields);
+    rws_random random = stream_of(r, 0);
+    return rws__setup_make_data(&r->program->setup, r->program->model, r->program->state, RWS_TRAIN, 0, n, &random,
+                                fields, why);
 }
 
-/* Whether the function writes to a parameter, also if it writes the number that is there: it is called once with other
- * numbers. */
-static rws_status look_for_writes(rws_review *r, float *const *fields, rws_error *err)
+/* Adds a finding for each parameter whose numbers are not those of before, plus `more`. */
+static rws_status compare_values(rws_review *r, const float *before, float more, const char *who, rws_error *err)
 {
     const rws_params *p = &r->program->setup.params;
-    float            *before = RWS_TRY_NEW(&r->memory, float, p->size + 1);
-    rws_error         why;
-    if (!before) return rws_no_memory(err, "a copy of the parameters");
-    memcpy(before, p->value, p->size * sizeof(float));
-    for (size_t i = 0; i < p->size; i++) p->value[i] = before[i] + 0.125f;
-    (void)!make_data(r, 1, fields, &why);
-    rws_status status = RWS_OK;
+    rws_status        status = RWS_OK;
     for (int i = 0; i < p->n && status == RWS_OK; i++) {
         const rws_param *param = p->list[i];
         bool             same = true;
         for (size_t k = param->offset; k < param->offset + rws__param_size(param); k++)
-            same &= p->value[k] == before[k] + 0.125f;
+            same &= p->value[k] == before[k] + more || p->value[k] != p->value[k];
         if (!same)
-            status =
-                rws__review_add(r, "writes", RWS_MISTAKE, param->name, err,
-                                "The function `data` writes to the parameter \"%s\". Only setup and em may; here it "
-                                "undoes what training learns.",
-                                param->name);
+            status = rws__review_add(r, "writes", RWS_MISTAKE, param->name, err,
+                                     "%s writes to the parameter \"%s\". Only setup and em may; here it undoes what "
+                                     "training learns.",
+                                     who, param->name);
     }
-    memcpy(p->value, before, p->size * sizeof(float));
+    return status;
+}
+
+rws_status rws__check_kept(rws_review *r, rws_error *err)
+{
+    const rws_status status = compare_values(r, r->values, 0, "A program", err);
+    memcpy(r->program->setup.params.value, r->values, r->program->setup.params.size * sizeof(float));
+    rws__program_changed(r->program);
+    return status;
+}
+
+/* `data` is called with other numbers than those of the run, so that it is seen also if it writes these. */
+rws_status rws__check_writes(rws_review *r, rws_error *err)
+{
+    const rws_setup *s = &r->program->setup;
+    rws_params      *p = &r->program->setup.params;
+    float           *fields[RWS_FIELDS];
+    rws_error        why;
+    for (int f = 0; f < s->n_fields; f++) {
+        fields[f] = RWS_TRY_NEW(&r->memory, float, s->fields[f].dim);
+        if (!fields[f]) return rws_no_memory(err, "a datum");
+    }
+    for (size_t i = 0; i < p->size; i++) p->value[i] = r->values[i] + 0.125f;
+    (void)!make_data(r, 1, fields, &why);
+    const rws_status status = compare_values(r, r->values, 0.125f, "The function `data`", err);
+    memcpy(p->value, r->values, p->size * sizeof(float));
     rws__program_changed(r->program);
     return status;
 }
 
 rws_status rws__check_data(rws_review *r, int n, float *const *fields, rws_error *err)
 {
-    rws_error why;
-    RWS_TRY(look_for_writes(r, fields, err));
+    rws_error        why;
     const rws_status status = make_data(r, n, fields, &why);
     if (status == RWS_OK) return RWS_OK;
     r->hopeless = true;

@@ -52,15 +52,16 @@ static void add_term(void *context, const rws_row_term *t)
 /* Puts down all particles of the engine's table from place `at` on. */
 static rws_status take(const rws_review *r, outcome *o, size_t at, rws_error *err)
 {
-    const rws_scores *s = rws__engine_scores(r->engine);
+    const rws_scores *s = rws__engine_scores(r->engine), *whole = rws__scores_whole(rws__engine_scores(r->engine));
     for (int i = 0; i < s->n; i++) {
         o->many = s->count[i];
         RWS_TRY(rws__engine_terms(r->engine, i, add_term, o) == RWS_OK ? RWS_OK : rws_no_memory(err, "a review"));
-        for (uint32_t k = 0; k < s->count[i]; k++, at++) {
-            o->log_p[at] = s->log_p[i];
-            o->log_q[at] = s->log_q[i];
-        }
     }
+    for (int i = 0; i < whole->n; i++)
+        for (uint32_t k = 0; k < whole->count[i]; k++, at++) {
+            o->log_p[at] = whole->log_p[i];
+            o->log_q[at] = whole->log_q[i];
+        }
     return RWS_OK;
 }
 
@@ -192,7 +193,10 @@ static rws_status compare(rws_review *r, uint32_t part, difference *out, rws_err
 
 static rws_status tell(rws_review *r, const difference *d, rws_error *err)
 {
+    const int n = r->n;
     r->hopeless = true;
+    RWS_TRY(rws__check_kept(r, err));
+    if (r->n > n) return RWS_OK; /* that is why */
     const char *at = d->site ? d->site : "", *first = d->site ? ", first at site \"" : "", *end = d->site ? "\"" : "";
     if (d->what == RANDOM)
         return rws__review_add(

@@ -385,6 +385,15 @@ rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, i
     return RWS_OK;
 }
 
+int rws__table_number(const rws_table *t, rws_split split, uint64_t first, int i, rws_random *random, const char **path)
+{
+    uint32_t place = 0;
+    if (rws_table_rows(t, split) == 0) return -1;
+    for (int k = 0; k <= i; k++) place = choose(t, split, first + (uint64_t)k, random);
+    *path = t->path[sheet_of(t, split)];
+    return number_of(t, sheet_of(t, split), datum_of(t, split, (int)place));
+}
+
 int rws_table_rows(const rws_table *t, rws_split split)
 {
     return t && (split == RWS_TRAIN || split == RWS_TEST) ? t->n[split] : 0;

@@ -65,6 +65,11 @@ rws_status rws__table_add_series(rws_table *t, int at, const char *columns, int 
 /* Makes a field of one number: how many rows a datum has. */
 void rws__table_add_length(rws_table *t, int at);
 
+/* The number, in its file, of the datum that rws_table_fill puts in place i of data from `first` on, if it is given this stream;
+ * and *path, the name of the file. -1: the table is empty. */
+int rws__table_number(const rws_table *t, rws_split split, uint64_t first, int i, rws_random *random,
+                      const char **path);
+
 /* The row (0 … n - 1) that comes in this place of an epoch; every row comes once. */
 uint32_t rws__table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t place);
 

@@ -103,7 +103,8 @@ const rws_family rws_bernoulli_vector_family = {
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
 {
     const bool alone = rws__dim_for(path, logits, __func__) == 1;
-    return rws_site_visit(path, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, &logits);
+    return rws__site_visit_as(path, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, &logits,
+                              __func__);
 }
 
 /* ---- ops */

@@ -31,5 +31,5 @@ RWS_EACH_FAMILY(beta, "beta", "a number between 0 and 1, by two shapes", RWS_SUP
 
 rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b)
 {
-    return rws_site_visit(path, site, &rws_beta_family, (rws_var[]){a, b});
+    return rws__site_visit_as(path, site, &rws_beta_family, (rws_var[]){a, b}, __func__);
 }

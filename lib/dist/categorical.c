@@ -125,7 +125,7 @@ const rws_family rws_categorical_family = {
 
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits)
 {
-    return rws_site_visit(path, site, &rws_categorical_family, &logits);
+    return rws__site_visit_as(path, site, &rws_categorical_family, &logits, __func__);
 }
 
 /* ---- ops */

@@ -102,7 +102,7 @@ rws_var rws_categoricals(rws_path *path, const char *site, rws_var logits, int n
 {
     rws_family f = rws_categoricals_family;
     f.context = &n;
-    return rws_site_visit(path, site, &f, &logits);
+    return rws__site_visit_as(path, site, &f, &logits, __func__);
 }
 
 /* ---- ops. args.k is C, args.s is delta. */

@@ -46,7 +46,7 @@ const rws_family rws_concrete_family = {
 
 rws_var rws_concrete(rws_path *path, const char *site, rws_var logits, rws_var temperature)
 {
-    return rws_site_visit(path, site, &rws_concrete_family, (rws_var[]){logits, temperature});
+    return rws__site_visit_as(path, site, &rws_concrete_family, (rws_var[]){logits, temperature}, __func__);
 }
 
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature)

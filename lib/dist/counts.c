@@ -290,20 +290,20 @@ COUNT_FAMILY(negative_binomial, "negative binomial", "a whole number, by shape a
 
 rws_var rws_poisson(rws_path *path, const char *site, rws_var rate)
 {
-    return rws_site_visit(path, site, &rws_poisson_family, &rate);
+    return rws__site_visit_as(path, site, &rws_poisson_family, &rate, __func__);
 }
 
 rws_var rws_geometric(rws_path *path, const char *site, rws_var logit)
 {
-    return rws_site_visit(path, site, &rws_geometric_family, &logit);
+    return rws__site_visit_as(path, site, &rws_geometric_family, &logit, __func__);
 }
 
 rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit)
 {
-    return rws_site_visit(path, site, &rws_binomial_family, (rws_var[]){trials, logit});
+    return rws__site_visit_as(path, site, &rws_binomial_family, (rws_var[]){trials, logit}, __func__);
 }
 
 rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, rws_var logit)
 {
-    return rws_site_visit(path, site, &rws_negative_binomial_family, (rws_var[]){shape, logit});
+    return rws__site_visit_as(path, site, &rws_negative_binomial_family, (rws_var[]){shape, logit}, __func__);
 }

@@ -34,5 +34,5 @@ const rws_family rws_delta_family = {
 
 rws_var rws_delta(rws_path *path, const char *site, rws_var at)
 {
-    return rws_site_visit(path, site, &rws_delta_family, &at);
+    return rws__site_visit_as(path, site, &rws_delta_family, &at, __func__);
 }

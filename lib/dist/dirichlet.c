@@ -38,7 +38,7 @@ const rws_family rws_dirichlet_family = {
 
 rws_var rws_dirichlet(rws_path *path, const char *site, rws_var concentrations)
 {
-    return rws_site_visit(path, site, &rws_dirichlet_family, &concentrations);
+    return rws__site_visit_as(path, site, &rws_dirichlet_family, &concentrations, __func__);
 }
 
 /* ---- ops */

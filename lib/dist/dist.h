@@ -44,6 +44,7 @@ enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 
 /* Every family and every op of this folder, NULL-terminated; the tests walk both. */
 extern const rws_family *const rws_families[];
+extern const rws_family        rws_bernoulli_family, rws_bernoulli_vector_family;
 extern const rws_op *const     rws_dist_ops[];
 
 /* A categorical choice in a smoothed pass: the logits of its smoothed bits, one less than there are categories; their
@@ -65,6 +66,10 @@ double rws__log_gamma_quantile(double a, double u, double *slope);
 
 /* Draws the number of successes among `trials` trials. Each parameter has one number. */
 rws_var rws__draw_binomial(rws_path *path, rws_var trials, rws_var logit);
+
+/* rws_site_visit for a public function, which messages name. */
+rws_var rws__site_visit_as(rws_path *path, const char *site, const rws_family *f, const rws_var *params,
+                           const char *function);
 
 /* The work of rws_site_visit, for public functions that have called rws__replayed and will call rws__returns. */
 rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params);

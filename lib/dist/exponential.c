@@ -27,5 +27,5 @@ RWS_EACH_FAMILY(exponential, "exponential", "a number above 0, by its rate", RWS
 
 rws_var rws_exponential(rws_path *path, const char *site, rws_var rate)
 {
-    return rws_site_visit(path, site, &rws_exponential_family, &rate);
+    return rws__site_visit_as(path, site, &rws_exponential_family, &rate, __func__);
 }

@@ -74,7 +74,7 @@ RWS_EACH_FAMILY(gamma, "gamma", "a number above 0, by shape and rate", RWS_SUPPO
 
 rws_var rws_gamma(rws_path *path, const char *site, rws_var shape, rws_var rate)
 {
-    return rws_site_visit(path, site, &rws_gamma_family, (rws_var[]){shape, rate});
+    return rws__site_visit_as(path, site, &rws_gamma_family, (rws_var[]){shape, rate}, __func__);
 }
 
 static double inverse_density(const double *in, double *slope)
@@ -104,5 +104,5 @@ RWS_EACH_FAMILY(inverse_gamma, "inverse gamma", "1 over a gamma, by shape and sc
 
 rws_var rws_inverse_gamma(rws_path *path, const char *site, rws_var shape, rws_var scale)
 {
-    return rws_site_visit(path, site, &rws_inverse_gamma_family, (rws_var[]){shape, scale});
+    return rws__site_visit_as(path, site, &rws_inverse_gamma_family, (rws_var[]){shape, scale}, __func__);
 }

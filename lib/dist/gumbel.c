@@ -31,7 +31,7 @@ const rws_family rws_gumbel_family = {
 
 rws_var rws_gumbel(rws_path *path, const char *site, rws_var location)
 {
-    return rws_site_visit(path, site, &rws_gumbel_family, &location);
+    return rws__site_visit_as(path, site, &rws_gumbel_family, &location, __func__);
 }
 
 /* ---- ops. The uniform u is clipped to [s, 1 - s]. */

@@ -29,5 +29,5 @@ RWS_EACH_FAMILY(gumbel_scale, "gumbel with a scale", "the largest of many number
 
 rws_var rws_gumbel_scale(rws_path *path, const char *site, rws_var location, rws_var scale)
 {
-    return rws_site_visit(path, site, &rws_gumbel_scale_family, (rws_var[]){location, scale});
+    return rws__site_visit_as(path, site, &rws_gumbel_scale_family, (rws_var[]){location, scale}, __func__);
 }

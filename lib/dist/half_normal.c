@@ -26,5 +26,5 @@ RWS_EACH_FAMILY(half_normal, "half-normal", "the magnitude of a normal of mean 0
 
 rws_var rws_half_normal(rws_path *path, const char *site, rws_var scale)
 {
-    return rws_site_visit(path, site, &rws_half_normal_family, &scale);
+    return rws__site_visit_as(path, site, &rws_half_normal_family, &scale, __func__);
 }

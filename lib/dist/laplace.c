@@ -29,5 +29,5 @@ RWS_EACH_FAMILY(laplace, "laplace", "a number with exponential tails on both sid
 
 rws_var rws_laplace(rws_path *path, const char *site, rws_var location, rws_var scale)
 {
-    return rws_site_visit(path, site, &rws_laplace_family, (rws_var[]){location, scale});
+    return rws__site_visit_as(path, site, &rws_laplace_family, (rws_var[]){location, scale}, __func__);
 }

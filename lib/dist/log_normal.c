@@ -30,5 +30,5 @@ RWS_EACH_FAMILY(log_normal, "log-normal", "a number whose logarithm is normal, b
 
 rws_var rws_log_normal(rws_path *path, const char *site, rws_var mean, rws_var sd)
 {
-    return rws_site_visit(path, site, &rws_log_normal_family, (rws_var[]){mean, sd});
+    return rws__site_visit_as(path, site, &rws_log_normal_family, (rws_var[]){mean, sd}, __func__);
 }

@@ -56,7 +56,7 @@ const rws_family rws_multinomial_family = {
 
 rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_var logits)
 {
-    return rws_site_visit(path, site, &rws_multinomial_family, (rws_var[]){trials, logits});
+    return rws__site_visit_as(path, site, &rws_multinomial_family, (rws_var[]){trials, logits}, __func__);
 }
 
 /* ---- ops */

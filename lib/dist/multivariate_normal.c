@@ -54,7 +54,7 @@ const rws_family rws_multivariate_normal_family = {
 
 rws_var rws_multivariate_normal(rws_path *path, const char *site, rws_var mean, rws_var factor)
 {
-    return rws_site_visit(path, site, &rws_multivariate_normal_family, (rws_var[]){mean, factor});
+    return rws__site_visit_as(path, site, &rws_multivariate_normal_family, (rws_var[]){mean, factor}, __func__);
 }
 
 /* ---- ops */

@@ -30,7 +30,7 @@ const rws_family rws_normal_family = {
 
 rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd)
 {
-    return rws_site_visit(path, site, &rws_normal_family, (rws_var[]){mean, sd});
+    return rws__site_visit_as(path, site, &rws_normal_family, (rws_var[]){mean, sd}, __func__);
 }
 
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd)

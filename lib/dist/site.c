@@ -37,11 +37,16 @@ void rws__family_check(rws_path *path, const rws_family *f, const char *function
                           (int)f->support);
 }
 
-/* Copies the parameters and prepares them. */
-static void take_params(rws_path *path, const rws_family *f, const rws_var *params, rws_var *p)
+static void copy_params(rws_path *path, const rws_family *f, const rws_var *params, rws_var *p)
 {
     if (f->n_params && !params) rws__path_mistake(path, "the family \"%s\" was given no parameters (NULL).", f->name);
     if (f->n_params) memcpy(p, params, (size_t)f->n_params * sizeof *p);
+}
+
+/* Copies the parameters and prepares them. */
+static void take_params(rws_path *path, const rws_family *f, const rws_var *params, rws_var *p)
+{
+    copy_params(path, f, params, p);
     if (f->prepare) f->prepare(path, f, p);
 }
 
@@ -106,15 +111,13 @@ static void refuse_to_draw(rws_path *path, const rws_family *f, const char *site
                 f->name, site);
 }
 
-/* Draws every value of a choice, in a pass that enumerates all choices. */
+/* Goes through all values of a choice, of a site that is summed or in a pass that enumerates all choices. */
 static rws_var draw_every(rws_path *path, const char *site, const rws_family *f, int n_choices)
 {
     if (!f->choices)
-        rws_give_up(
-            path,
-            "The %s at site \"%s\" is not a choice among finitely many, so that no sum goes through all choices "
-            "of this model.",
-            f->name, site);
+        rws_give_up(path, "The %s at site \"%s\" is not a choice among finitely many, so that no sum goes through %s.",
+                    f->name, site,
+                    rws__path_pass(path)->enumerate ? "all choices of this model" : "its values (site.NAME=sum)");
     return rws__draw_every(path, n_choices);
 }
 
@@ -179,8 +182,8 @@ static void make_value(rws_path *path, const rws_family *f, const rws_var *p, rw
     else if (v->what == RWS_VISIT_GIVEN && proposal->how > RWS_DEFENSIVE)
         rws_give_up(path, "Choices can be given only where they would be drawn plainly.");
     if (v->what == RWS_VISIT_GUIDE) expect_only_site(path, f, v->site);
-    if (v->what < RWS_VISIT_GUIDE) return;
-    if (rws__path_pass(path)->enumerate) v->value = draw_every(path, v->site, f, v->n_choices);
+    if (v->what < RWS_VISIT_SUM) return;
+    if (v->what == RWS_VISIT_SUM) v->value = draw_every(path, v->site, f, v->n_choices);
     else if (v->what == RWS_VISIT_GUIDE && proposal->how == RWS_DEFENSIVE && f->draw_defensive)
         v->value = draw_defended(path, f, p, v, log_mixture);
     else v->value = draw(path, f, p, v);
@@ -197,7 +200,7 @@ static rws_var visit(rws_path *path, const char *site, const rws_family *f, cons
     rws__visit_begin(path, &v);
     make_value(path, f, p, &v, &log_drawn);
     const bool guided = v.what == RWS_VISIT_GUIDE;
-    if (v.scored && !(guided && rws__path_pass(path)->enumerate)) {
+    if (v.scored) {
         const bool found = v.what == RWS_VISIT_FOUND;
         log_density = checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, v.value, p));
     }
@@ -206,23 +209,27 @@ static rws_var visit(rws_path *path, const char *site, const rws_family *f, cons
     return v.value;
 }
 
-/* Parameters of one number each stand for all numbers of the field that the site observes. */
-static void widen_params(rws_path *path, const rws_family *f, const char *site, rws_var *p)
+/* Parameters of one number each stand for all numbers of a value whose length is known. Returns the family of such a value. */
+static const rws_family *widen(rws_path *path, const rws_family *f, const char *site, rws_var *p)
 {
-    if (!site || f->length || !f->n_params || rws__dist_longest(path, p, f->n_params) != 1) return;
-    const int n = rws__site_observes(path, site);
-    if (n > 1) p[0] = rws_add(path, p[0], rws_zeros(path, n));
+    const rws_family *of_many = f == &rws_bernoulli_family ? &rws_bernoulli_vector_family : f->length ? NULL : f;
+    if (!site || !of_many || !f->n_params || rws__dist_longest(path, p, f->n_params) != 1) return f;
+    const int n = rws__site_numbers(path, site);
+    if (n <= 1) return f;
+    p[0] = rws_add(path, p[0], rws_zeros(path, n));
+    return of_many;
 }
 
+/* Where an automatic guide runs the model's program, the guide visits the site as it will. */
 rws_var rws__site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
 {
-    rws_var p[RWS_FAMILY_PARAMS];
+    rws_var given[RWS_FAMILY_PARAMS], p[RWS_FAMILY_PARAMS];
     rws__path_comes_to(path, site);
-    rws__family_check(path, f, "rws_site_visit");
-    take_params(path, f, params, p);
-    widen_params(path, f, site, p);
+    copy_params(path, f, params, given);
+    f = widen(path, f, site, given);
+    take_params(path, f, given, p);
     const rws_automatic *a = rws__path_actor(path);
-    return a ? a->visit(path, a, site, f, params, p) : visit(path, site, f, p);
+    return a ? a->visit(path, a, site, f, given, p) : visit(path, site, f, p);
 }
 
 rws_var rws__site_propose(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
@@ -232,11 +239,23 @@ rws_var rws__site_propose(rws_path *path, const char *site, const rws_family *f,
     return visit(path, site, f, p);
 }
 
-rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+rws_var rws__site_visit_as(rws_path *path, const char *site, const rws_family *f, const rws_var *params,
+                           const char *function)
 {
     rws_var value;
-    if (rws__replayed(path, &value)) return value;
+    if (rws__replayed_as(path, &value, function)) return value;
+    rws__family_check(path, f, function);
     return rws__returns(path, rws__site_work(path, site, f, params));
+}
+
+rws_var rws_site_visit_sized(rws_path *path, const char *site, const rws_family *f, const rws_var *params, size_t bytes)
+{
+    static const char function[] = "rws_site_visit";
+    if (f && params && f->n_params > 0 && f->n_params <= RWS_FAMILY_PARAMS &&
+        bytes < (size_t)f->n_params * sizeof *params)
+        rws__path_mistake(path, "%s was given %zu parameters; the family \"%s\" has %d.", function,
+                          bytes / sizeof *params, f->name ? f->name : "", f->n_params);
+    return rws__site_visit_as(path, site, f, params, function);
 }
 
 /* ---- outside of sites */
@@ -308,5 +327,5 @@ rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, 
                            .log_density = own_log_density,
                            .context = &own};
     if (!own.dim) rws_give_up(path, "The data have no field \"%s\", which the model observes.", site);
-    return rws_site_visit(path, site, &f, NULL);
+    return rws__site_visit_as(path, site, &f, NULL, __func__);
 }

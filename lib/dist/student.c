@@ -78,5 +78,5 @@ const rws_family rws_student_t_family = {
 
 rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale)
 {
-    return rws_site_visit(path, site, &rws_student_t_family, (rws_var[]){degrees, location, scale});
+    return rws__site_visit_as(path, site, &rws_student_t_family, (rws_var[]){degrees, location, scale}, __func__);
 }

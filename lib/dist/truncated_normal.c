@@ -93,5 +93,5 @@ RWS_EACH_FAMILY(truncated_normal, "truncated normal",
 
 rws_var rws_truncated_normal(rws_path *path, const char *site, rws_var mean, rws_var sd, rws_var low, rws_var high)
 {
-    return rws_site_visit(path, site, &rws_truncated_normal_family, (rws_var[]){mean, sd, low, high});
+    return rws__site_visit_as(path, site, &rws_truncated_normal_family, (rws_var[]){mean, sd, low, high}, __func__);
 }

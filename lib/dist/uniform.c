@@ -37,7 +37,7 @@ const rws_family rws_uniform_family = {
 
 rws_var rws_uniform(rws_path *path, const char *site, rws_var low, rws_var high)
 {
-    return rws_site_visit(path, site, &rws_uniform_family, (rws_var[]){low, high});
+    return rws__site_visit_as(path, site, &rws_uniform_family, (rws_var[]){low, high}, __func__);
 }
 
 /* ---- ops */

@@ -142,5 +142,5 @@ RWS_EACH_FAMILY(von_mises, "von mises", "an angle, by location and concentration
 
 rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration)
 {
-    return rws_site_visit(path, site, &rws_von_mises_family, (rws_var[]){location, concentration});
+    return rws__site_visit_as(path, site, &rws_von_mises_family, (rws_var[]){location, concentration}, __func__);
 }

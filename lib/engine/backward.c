@@ -32,11 +32,11 @@ static void mark(const rws_scores *s, double negligible, const double *coef, int
 static const uint8_t *alive_rows(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
-    const double     *tables[N_COEF + RWS_OUTPUTS] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given};
-    uint8_t          *alive = RWS_NEW0(&e->arena, uint8_t, s->n);
-    for (int slot = 0; slot < RWS_OUTPUTS; slot++) tables[N_COEF + slot] = s->coef_out[slot];
+    const double *tables[N_COEF + 1 + RWS_OUTPUTS] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given, s->coef_score};
+    uint8_t      *alive = RWS_NEW0(&e->arena, uint8_t, s->n);
+    for (int slot = 0; slot < RWS_OUTPUTS; slot++) tables[N_COEF + 1 + slot] = s->coef_out[slot];
     for (int d = 0; d < s->B; d++)
-        for (int t = 0; t < N_COEF + RWS_OUTPUTS; t++)
+        for (int t = 0; t < N_COEF + 1 + RWS_OUTPUTS; t++)
             if (tables[t]) mark(s, e->pass.negligible, tables[t], d, alive);
     return memchr(alive, 0, (size_t)s->n) ? alive : NULL;
 }
@@ -275,21 +275,25 @@ static void seed_level(rws_engine *e, uint32_t at, unsigned groups, float *gradi
         const rws_term kind = e->terms[t].kind;
         const double  *coef = kind == RWS_TERM_Q && own ? own : kind < N_COEF ? e->levels[at].coef[kind] : NULL;
         if (coef) seed(e, e->terms[t].node, at, coef, groups, gradient);
+        if (kind == RWS_TERM_Q && l->coef[SCORE]) seed(e, e->terms[t].node, at, l->coef[SCORE], groups, gradient);
     }
 }
 
 /* The coefficients of a level, zeros at first; NULL if nothing above it has such a term. */
 static double *coefs_of(rws_engine *e, level *to, int k)
 {
-    if (to->total[k] && !to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
-    return to->total[k] ? to->coef[k] : NULL;
+    const int terms = k == SCORE ? RWS_TERM_Q : k;
+    if (to->total[terms] && !to->coef[k]) to->coef[k] = RWS_NEW0(&e->arena, double, to->n_rows);
+    return to->total[terms] ? to->coef[k] : NULL;
 }
 
-/* Adds the coefficients of rows of a level to those of the rows that they stand on. */
+/* Adds the coefficients of rows of a level to those of the rows that they stand on. The score functions of a particle are whole
+ * in each of the rows of a summed site. */
 static void hand_up(rws_engine *e, const level *l, int k)
 {
-    double *to = coefs_of(e, &e->levels[l->parent], k);
-    for (uint32_t i = 0; i < l->n_rows && to; i++) to[l->up[i]] += l->coef[k][i];
+    const double share = k == SCORE && l->values ? 1.0 / l->values : 1;
+    double      *to = coefs_of(e, &e->levels[l->parent], k);
+    for (uint32_t i = 0; i < l->n_rows && to; i++) to[l->up[i]] += share * l->coef[k][i];
 }
 
 /* The same for a merged level and its parts. */
@@ -305,14 +309,14 @@ static void hand_to_parts(rws_engine *e, const level *l, int k)
 static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
 {
     const rws_scores *s = &e->scores;
-    double           *tables[N_COEF] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given};
+    double           *tables[N_COEF + 1] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given, s->coef_score};
     for (uint32_t l = 0; l < e->n_levels; l++)
-        for (int k = 0; k < N_COEF; k++) e->levels[l].coef[k] = NULL;
+        for (int k = 0; k <= N_COEF; k++) e->levels[l].coef[k] = NULL;
     uint32_t at = 0;
     for (uint32_t i = 0; i < e->n_ends; i++) {
         level *l = &e->levels[e->ends[i].level];
-        for (int k = 0; k < N_COEF; k++)
-            if (l->total[k])
+        for (int k = 0; k <= N_COEF; k++)
+            if (l->total[k == SCORE ? RWS_TERM_Q : k] && tables[k])
                 l->coef[k] = leaf_coef(e, tables[k], at, l->n_rows); /* else no level above has terms of this kind */
         for (int slot = 0; slot < RWS_OUTPUTS; slot++) {
             if (!s->coef_out[slot]) continue;
@@ -328,7 +332,7 @@ static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
     for (uint32_t at_level = e->n_levels; at_level-- > 0;) {
         level *l = &e->levels[at_level];
         seed_level(e, at_level, groups, gradient);
-        for (int k = 0; k < N_COEF && l->parent != NONE; k++)
+        for (int k = 0; k <= N_COEF && l->parent != NONE; k++)
             if (l->coef[k] && l->merge) hand_to_parts(e, l, k);
             else if (l->coef[k]) hand_up(e, l, k);
     }

@@ -263,7 +263,7 @@ static void categories_of(comparison *m, const word_source *s, const half16 *hal
 /* Whether a level is a subset of its parent's rows whose particles are not listed yet. */
 static bool is_unlisted_subset(const level *l)
 {
-    return !l->particles && !l->stride && !l->draw && !l->merge;
+    return !l->particles && !l->stride && !l->draw && !l->merge && !l->values;
 }
 
 /* Lists the particles of a level that is a subset of its parent's rows: they are those of the rows that it has at the
@@ -311,12 +311,30 @@ static const uint32_t *list_merged(rws_engine *e, uint32_t to)
     return l->particles = ids;
 }
 
+/* Lists the particles of a level that a summed site has made. */
+static const uint32_t *list_summed(rws_engine *e, uint32_t to)
+{
+    rws__level_particles(e, e->levels[to].parent);
+    level       *l = &e->levels[to];
+    const level *p = &e->levels[l->parent];
+    uint32_t    *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), n = 0, at = 0;
+    for (uint32_t i = 0; i < l->n_rows; i++) n += l->count[i];
+    uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n);
+    for (uint32_t i = 0; i < l->n_rows; i++) {
+        start[i] = at;
+        for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = particle_at(p, l->up[i], k) * l->values + i % l->values;
+    }
+    l->particles_start = start;
+    return l->particles = ids;
+}
+
 /* Lists the particles of a drawn level by drawing again: a counter gives the same number twice. */
 const uint32_t *rws__level_particles(rws_engine *e, uint32_t to)
 {
     if (e->levels[to].particles || e->levels[to].stride) return e->levels[to].particles;
     if (is_unlisted_subset(&e->levels[to])) return list_subset(e, to);
     if (e->levels[to].merge) return list_merged(e, to);
+    if (e->levels[to].values) return list_summed(e, to);
     const draw_record *d = e->levels[to].draw;
     word_source       *source = rws__words_new(e, d->parent, d->at_draw);
     level             *l = &e->levels[to];
@@ -473,13 +491,13 @@ static void blocks_at_draw(const rws_engine *e, ordinals o, uint32_t first, uint
 static void noise_alone(rws_engine *e, const level *l, ordinals at_draw, rws_noise kind, float *value)
 {
     const uint32_t n = l->n_rows, K = (uint32_t)e->pass.n_particles, lane = e->pass.first_particle % 4;
-    const uint32_t each = (lane + K + 3) / 4, all = at_draw.row ? n : each * (uint32_t)e->pass.n_data;
+    const uint32_t each = (lane + K + 3) / 4, all = at_draw.row || l->width > 1 ? n : each * (uint32_t)e->pass.n_data;
     const uint32_t n_blocks = all < n ? all : n;
     uint32_t      *block = RWS_NEW0(&e->arena, uint32_t, n_blocks), *datum = RWS_NEW0(&e->arena, uint32_t, n_blocks);
     uint32_t      *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n_blocks), *at = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k, d;
-        particle_counter(e, particle_at(l, i, 0), &k, &d);
+        particle_counter(e, l, particle_at(l, i, 0), &k, &d);
         const uint32_t b = all < n ? (d - e->pass.first_datum) * each + k / 4 - e->pass.first_particle / 4 : i;
         block[b] = k / 4, datum[b] = d;
         at[i] = 4 * b + k % 4;
@@ -504,7 +522,7 @@ static void noise_vector(rws_engine *e, const level *l, ordinals at_draw, rws_no
     float    four[4 * NOISE_CHUNK];
     for (uint32_t first = 0; first < l->n_rows; first += NOISE_CHUNK) {
         const uint32_t n = l->n_rows - first < NOISE_CHUNK ? l->n_rows - first : NOISE_CHUNK;
-        for (uint32_t i = 0; i < n; i++) particle_counter(e, particle_at(l, first + i, 0), &k[i], &datum[i]);
+        for (uint32_t i = 0; i < n; i++) particle_counter(e, l, particle_at(l, first + i, 0), &k[i], &datum[i]);
         for (uint32_t j = 0; j < dim; j += 4) {
             blocks_at_draw(e, at_draw, first, n, k, datum, j / 4 + 1, words);
             if (kind == RWS_NOISE_UNIFORM) {
@@ -552,9 +570,44 @@ rws_var rws__draw_counters(rws_path *path)
     rws_counter *c = RWS_NEW(&e->arena, rws_counter, n);
     for (uint32_t i = 0; i < n; i++) {
         c[i] = (rws_counter){.ordinal = ordinal_of(at_draw, i), .key = e->pass.key};
-        particle_counter(e, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
+        particle_counter(e, l, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
     }
     return path_var(path, rws__node_leaf(e, path->level, RWS_COUNTER, (float *)c));
+}
+
+/* In a pass that enumerates a row has no more particles than combinations that fit. */
+static void expect_combinations(rws_path *path, uint32_t n)
+{
+    rws_engine *e = path->e;
+    char        text[160];
+    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
+        if (e->levels[path->level].count[i] < n)
+            rws__path_fail(
+                path, RWS_BAD_INPUT,
+                "There are too many combinations of choices to go through them all: at site %s, a particle has "
+                "made the last of the choices that fit into %d combinations.",
+                rws__site_text(e, path->site, path->site_visit, text), e->pass.n_particles);
+}
+
+#define MOST_SUMMED 4096 /* rows of a particle: rws.h */
+
+static void expect_width(rws_path *path, uint64_t n)
+{
+    rws_engine    *e = path->e;
+    const uint64_t width = e->levels[path->level].width, all = (uint64_t)e->pass.n_data * (uint64_t)e->pass.n_particles;
+    char           text[160];
+    if (width * n > MOST_SUMMED)
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "Site %s is summed: %d values for each of the %d rows that a particle has by sums before it are "
+                       "%d rows, and a particle has at most %d. Draw some of these sites or visits (site.NAME=score).",
+                       rws__site_text(e, path->site, path->site_visit, text), (int)n, (int)width, (int)(width * n),
+                       MOST_SUMMED);
+    if (all * width * n > INT32_MAX)
+        rws__path_fail(
+            path, RWS_BAD_INPUT,
+            "Site %s is summed: %d rows for each of %.0f particles of a pass are more than 2^31. Ask for fewer "
+            "particles or data at once.",
+            rws__site_text(e, path->site, path->site_visit, text), (int)(width * n), (double)all);
 }
 
 rws_var rws__draw_every(rws_path *path, int n)
@@ -562,26 +615,23 @@ rws_var rws__draw_every(rws_path *path, int n)
     rws_engine    *e = path->e;
     const uint32_t from = path->level, rows = e->levels[from].n_rows, each = (uint32_t)n;
     const size_t   n_rows = (size_t)rows * each;
-    char           text[160];
-    for (uint32_t i = 0; i < rows; i++)
-        if (e->levels[from].count[i] < each)
-            rws__path_fail(
-                path, RWS_BAD_INPUT,
-                "There are too many combinations of choices to go through them all: at site %s, a particle has "
-                "made the last of the choices that fit into %d combinations.",
-                rws__site_text(e, path->site, path->site_visit, text), e->pass.n_particles);
+    const bool     shares = e->pass.enumerate;
+    if (shares) expect_combinations(path, each);
+    else expect_width(path, each);
     uint32_t *up = RWS_NEW(&e->arena, uint32_t, n_rows), *count = RWS_NEW(&e->arena, uint32_t, n_rows);
     float    *value = RWS_NEW(&e->arena, float, n_rows);
     for (uint32_t i = 0, at = 0; i < rows; i++) {
         const uint64_t all = e->levels[from].count[i];
         for (uint32_t c = 0; c < each; c++, at++) {
             up[at] = i;
-            count[at] = (uint32_t)(all * (c + 1) / each - all * c / each);
+            count[at] = (uint32_t)(shares ? all * (c + 1) / each - all * c / each : all);
             value[at] = (float)c;
         }
     }
     const uint32_t to = rws__level_new(e, from, (uint32_t)n_rows);
-    e->levels[to].up = up;
-    e->levels[to].count = count;
+    level         *l = &e->levels[to];
+    l->up = up;
+    l->count = count;
+    if (!shares) l->values = each, l->width *= each, l->single = e->levels[from].single;
     return drawn_at(path, to, value, n);
 }

@@ -34,11 +34,11 @@ typedef struct {
     const rws_model *model; /* of rws__programs */
     const void      *state;
     rws_mode         mode;
-    bool             enumerate; /* wake: the guide draws every value of a choice, and log_q is 0: rws__draw_every */
-    bool             pathwise;  /* gradients pass through continuous values (reparameterised) */
-    bool             reports;   /* reports of programs are wanted */
-    bool             asked;     /* … for a person to read: rws_reports_all */
-    bool             scalar;    /* every particle alone, nothing shared or merged: the reference */
+    bool   enumerate; /* wake: all choices are gone through, and K is the most combinations: rws__draw_every */
+    bool   pathwise;  /* gradients pass through continuous values (reparameterised) */
+    bool   reports;   /* reports of programs are wanted */
+    bool   asked;     /* … for a person to read: rws_reports_all */
+    bool   scalar;    /* every particle alone, nothing shared or merged: the reference */
     double resample; /* resample at steps of a loop that guide and model share where ess <= this share of K; 0: never */
     bool   apart;    /* loops do not bring paths together: rows are those of a history (siblings.h) */
     bool   backwards;  /* paths are executed in another order, which changes nothing but by a mistake of a program */
@@ -89,16 +89,41 @@ struct rws_scores {
     const double *out[RWS_OUTPUTS];
     /* To be filled in before backward, zero at first: the coefficient of a row's gradient, for all its particles
      * together. */
-    double             *coef_p;
-    double             *coef_q;     /* log q of choices, and of all sites in a pass that is not pathwise */
-    double             *coef_r;     /* log q of continuous values in a pathwise pass */
-    double             *coef_given; /* log q of given choices; NULL if none was given */
-    double             *coef_out[RWS_OUTPUTS];
-    double             *l, *w, *L;     /* scratch for weighing: a number per row, per row, per datum */
-    double             *work[3];       /* scratch: three numbers per row */
+    double *coef_p;
+    double *coef_q;     /* log q of choices, and of all sites in a pass that is not pathwise */
+    double *coef_r;     /* log q of continuous values in a pathwise pass */
+    double *coef_given; /* log q of given choices; NULL if none was given */
+    double *coef_out[RWS_OUTPUTS];
+    double *l, *w, *L; /* scratch for weighing: a number per row, per row, per datum */
+    double *work[3];   /* scratch: three numbers per row */
+    double                 *
+        coef_score; /* of a table with sums (sums.c), else NULL: score functions of a particle, which are no share of its rows */
+    struct rws_sums    *sums;          /* the particles that rows belong to; NULL: no site was summed */
     rws_choice_weigher *weigh_choices; /* in the place of coef_q for choices that paths drew; NULL: coef_q */
     double              choice_share;  /* the share of a datum, for it */
 };
+
+/* Where sites were summed, a particle is in several rows: see sums.c. */
+typedef struct rws_sums {
+    rws_scores      whole; /* the table of the particles: a row for each, in order, whose log_p is that of its weight */
+    const uint32_t *start; /* n + 1 places in `particle`, for each row of the table of rows */
+    const uint32_t *particle; /* rows of `whole` */
+    uint32_t       *first;    /* for each particle, its first row */
+} rws_sums;
+
+/* The table of particles, which is the table itself where no site was summed. */
+static inline rws_scores *rws__scores_whole(rws_scores *s)
+{
+    return s->sums ? &s->sums->whole : s;
+}
+
+/* The coefficients of particles, which an estimator has written in rws__scores_whole, become those of rows. */
+void rws__scores_part(rws_scores *s);
+
+/* What particles of row i there are in this row: the sum of the shares that it has of their weights, and the log of the sum
+ * of their weights in this row times their whole weights. Without sums these are count and log(count w^2). */
+double rws__row_share(const rws_scores *s, int i);
+double rws__row_log_square(const rws_scores *s, int i);
 
 /* Numbers that the columns to be filled in and the scratch have space for behind the last row. */
 #define RWS_ROWS_BEHIND 8
@@ -281,6 +306,10 @@ bool rws__path_is_nested(const rws_path *path);
 /* The length of a value at a site that observes a field or an item of a series; 0: the site is latent. */
 int rws__site_observes(const rws_path *path, const char *site);
 
+/* The same, or the length of the value that the other side has drawn at a site to be visited next; 0: this side draws it, and
+ * says how long it is. The path may split. */
+int rws__site_numbers(rws_path *path, const char *site);
+
 /* v as a constant: v itself if no gradient passes through it anyway. */
 rws_var rws__var_stop(rws_path *path, rws_var v);
 
@@ -322,6 +351,7 @@ typedef struct {
     enum {
         RWS_VISIT_FOUND, /* `value` was drawn by the other side, or is observed */
         RWS_VISIT_GIVEN, /* `value` is given, and takes the place of a draw */
+        RWS_VISIT_SUM,   /* all values of a choice are gone through: rws__draw_every */
         RWS_VISIT_GUIDE, /* the guide draws it */
         RWS_VISIT_DREAM, /* the model draws it, in a sleep pass */
     } what;
@@ -371,8 +401,8 @@ typedef struct {
 
 rws_var rws__draw_counters(rws_path *path);
 
-/* Draws all of 0 … n - 1: every row becomes n rows, each with an even share of its particles. Fails with RWS_BAD_INPUT
- * where a row has fewer than n particles. */
+/* Goes through all of 0 … n - 1: every row becomes n rows, each with all its particles (sums.c) or, in a pass that enumerates, an
+ * even share of them. Fails with RWS_BAD_INPUT where that would be too many. */
 rws_var rws__draw_every(rws_path *path, int n);
 
 /* Words 0 … n - 1 of a particle, for a draw of a vector; n is a multiple of 16. */

@@ -99,6 +99,11 @@ void rws_path_run(rws_path *path)
     if (path) rws__fiber_resume(path->fiber);
 }
 
+void *rws_path_stack(const rws_path *path, size_t *bytes)
+{
+    return path ? rws__fiber_stack(path->fiber, bytes) : NULL;
+}
+
 void rws_path_pause(rws_path *path)
 {
     if (path) rws__fiber_yield(path->fiber);

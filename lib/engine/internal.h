@@ -70,6 +70,7 @@
 #define NONE UINT32_MAX
 #define N_COEF 4 /* P, Q, R, G: the terms that have gradients */
 
+enum { SCORE = N_COEF };
 enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data, and DATA is like any other */
 
 /* Growing arrays that keep their memory from pass to pass. */
@@ -151,21 +152,23 @@ typedef struct {
     const uint32_t *particles;       /* particle ids, row after row, ascending within a row; NULL: not listed (yet) */
     const uint32_t *particles_start; /* n_rows places in `particles`, where that is not NULL */
     uint32_t        stride; /* not 0: row i is particles i * stride … i * stride + count - 1, and no list is needed */
-    const draw_record  *draw;   /* not NULL: how to list the particles */
-    bool                single; /* every row is one particle */
-    uint32_t            terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
-    uint32_t            summed; /* the first of those that are in `total`; NONE: none */
-    bool                sums;   /* `total` has the terms of the levels above */
-    uint32_t            outputs[RWS_OUTPUTS];
-    double             *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
-    double             *coef[N_COEF];
-    uint32_t            n_live;          /* rows that backward works on: all rows, or those listed in `live` */
-    const uint32_t     *live, *position; /* position: from a row to its place in `live` */
-    known_map           maps[N_MAPS];    /* the maps that were composed last; they are usually asked for again */
-    const uint32_t     *to_data;         /* the map to level DATA, once it is known */
-    const struct merge *merge;           /* of a merged level; else NULL */
-    uint32_t            next_map;        /* place in maps of the next map, modulo N_MAPS */
-    uint32_t            cover;           /* the highest ancestor, or this level, all of whose rows have rows here */
+    const draw_record *draw;   /* not NULL: how to list the particles */
+    bool               single; /* every row is one particle */
+    uint32_t        width; /* numbers that a particle takes: 1, or the product of the values of summed sites (sums.c) */
+    uint32_t        values; /* of a level that a summed site has made: how many the site has; else 0 */
+    uint32_t        terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
+    uint32_t        summed; /* the first of those that are in `total`; NONE: none */
+    bool            sums;   /* `total` has the terms of the levels above */
+    uint32_t        outputs[RWS_OUTPUTS];
+    double         *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
+    double         *coef[N_COEF + 1]; /* the last, SCORE: of log q, by rws_scores.coef_score */
+    uint32_t        n_live;           /* rows that backward works on: all rows, or those listed in `live` */
+    const uint32_t *live, *position;  /* position: from a row to its place in `live` */
+    known_map       maps[N_MAPS];     /* the maps that were composed last; they are usually asked for again */
+    const uint32_t *to_data;          /* the map to level DATA, once it is known */
+    const struct merge *merge;        /* of a merged level; else NULL */
+    uint32_t            next_map;     /* place in maps of the next map, modulo N_MAPS */
+    uint32_t            cover;        /* the highest ancestor, or this level, all of whose rows have rows here */
     known_image         images[N_IMAGES];
     uint32_t            next_image; /* place in images of the next image, modulo N_IMAGES */
     const uint32_t     *place;   /* of a level beside: from a row of the parent to its row here, or NONE; else NULL */
@@ -747,6 +750,16 @@ uint32_t     rws__level_before(const rws_engine *e, uint32_t at, uint32_t *row);
 origin       rws__scores_origin(rws_engine *e, int row); /* where a row of the table comes from */
 const float *rws__value_at(rws_engine *e, uint32_t level, uint32_t row,
                            uint32_t id); /* of a node, for a row of a level */
+
+/* sums.c: the particles of the table's rows, if a site was summed */
+void rws__sums_make(rws_engine *e);
+void rws__scores_columns(rws_engine *e, rws_scores *s); /* scores.c: what is to be filled in for s->n rows */
+
+/* What is added to the ordinals of draws at a level: where particles were divided into other numbers of rows they draw others. */
+static inline uint32_t sums_ordinal(const level *l)
+{
+    return (l->width - 1) * 0x9e3779b0u;
+}
 
 /* choices.c: what a pass does with rws_pass.given before and after its programs; and whether this path, which has ended,
  * has not taken all choices that are given for the datum. */

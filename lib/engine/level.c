@@ -7,6 +7,7 @@ uint32_t rws__level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
 {
     level *l = RWS_PUSH(e, e->levels, e->n_levels, e->level_capacity);
     *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE, .summed = NONE};
+    l->width = parent == NONE ? 1 : e->levels[parent].width;
     for (int i = 0; i < N_MAPS; i++) l->maps[i].to = NONE;
     for (int i = 0; i < N_IMAGES; i++) l->images[i].at = NONE;
     l->cover = parent == NONE ? ROOT : e->levels[parent].cover; /* a draw leaves no row without rows below */

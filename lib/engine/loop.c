@@ -125,6 +125,7 @@ static bool same(const rws_path *a, const rws_path *b)
     const loop     *l = a->loop;
     const uint32_t *x = a->carry, *y = b->carry, n = 2 * l->n_values;
     if (l != b->loop || l->apart || a->ended || b->ended) return false;
+    if (a->e->levels[a->level].width != a->e->levels[b->level].width) return false; /* sums.c */
     if (a->goes_on != b->goes_on || a->n_taken != b->n_taken) return false;
     if (memcmp(x + n, y + n, (l->n_words - n) * sizeof *x) != 0) return false;
     for (uint32_t v = 0; v < n; v += 2)

@@ -35,7 +35,7 @@ static const uint32_t *beyond(rws_path *path, counter c)
 
 ordinals rws__path_ordinals(rws_path *path)
 {
-    const uint32_t  ordinal = path->ordinal++;
+    const uint32_t  ordinal = path->ordinal++ + sums_ordinal(&path->e->levels[path->level]);
     const uint32_t *more = path->before ? beyond(path, path->before->ordinal) : NULL;
     if (!more) return (ordinals){NULL, ordinal};
     const uint32_t n = path->e->levels[path->level].n_rows;
@@ -279,6 +279,7 @@ static uint32_t merged_level(rws_engine *e, rws_path **paths, merge *m, uint32_t
     l->count = count;
     l->single = single;
     l->merge = m;
+    l->width = e->levels[paths[0]->level].width;
     if (n_covered < e->levels[entry].n_rows) l->cover = to;
     m->part = part;
     m->row = row;
@@ -501,7 +502,7 @@ bool rws__history_missing(rws_path *path, uint32_t *site, uint32_t *visit)
     const history  *h = path->history;
     const uint32_t *map = rws__level_map(e, path->level, h->level);
     for (uint32_t s = 0; s < h->n_sites; s++) {
-        if (e->sites[s].field >= 0) continue;
+        if (e->sites[s].field >= 0 || e->sites[s].how == RWS_SUMMED) continue;
         const uint32_t *more = beyond(path, scored_before(path, s)), scored = n_scored(path, s);
         for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++) {
             const uint32_t row = map ? map[i] : i;

@@ -342,7 +342,8 @@ rws_var rws__record(rws_path *path, const rws_op *op, rws_op_args args, const rw
     const uint32_t next = path->e->n_nodes,
                    id = rws__node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
     if (id == next) note_site(&path->e->nodes[id], path);
-    if (op->jumps) rws__path_jumps(path, path_var(path, id), JUMP_OP);
+    for (int i = 0; op->jumps >> i; i++)
+        if (op->jumps >> i & 1) rws__path_jumps(path, in[i], JUMP_OP);
     return path_var(path, id);
 }
 
@@ -457,12 +458,15 @@ rws_var rws_constant(rws_path *path, float value)
     return rws__returns(path, path_var(path, rws__node_constant(path, value)));
 }
 
-rws_var rws_constants(rws_path *path, const float *values, int dim)
+rws_var rws_constants_sized(rws_path *path, const float *values, int dim, size_t bytes)
 {
     rws_var v;
-    if (rws__replayed(path, &v)) return v;
+    if (rws__replayed_as(path, &v, "rws_constants")) return v;
     if (dim < 1 || !values)
         rws__path_mistake(path, "rws_constants takes at least one number, not %d.", values ? dim : 0);
+    if (bytes < (size_t)dim * sizeof *values)
+        rws__path_mistake(path, "rws_constants takes %d numbers of an array that has %zu.", dim,
+                          bytes / sizeof *values);
     float *copy = RWS_NEW(&path->e->arena, float, dim);
     memcpy(copy, values, (size_t)dim * sizeof(float));
     return rws__returns(path, path_var(path, rws__node_leaf(path->e, ROOT, dim, copy)));

@@ -59,6 +59,9 @@ static void gather(crowd *c)
         const uint32_t at = c->paths[p]->level, *map = rws__level_map(e, at, DATA), last = last_ordinal(e, c->paths[p]);
         const uint32_t *count = e->levels[at].count, n = e->levels[at].n_rows;
         c->ordinal = last > c->ordinal ? last : c->ordinal;
+        if (e->levels[at].width > 1)
+            rws__engine_fail(e, RWS_BAD_INPUT,
+                             "Particles whose sites are summed cannot be resampled; set `resample` to 0.");
         c->of_path[p] = RWS_NEW(&e->arena, uint32_t, n);
         for (uint32_t i = 0; i < n; i++) {
             c->of_path[p][i] = c->n;

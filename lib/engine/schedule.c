@@ -125,7 +125,7 @@ rws_path *rws__path_new(rws_engine *e)
 void rws__path_continue(rws_path *path)
 {
     rws_engine *e = path->e;
-    path->stack_end = rws__fiber_end(path->fiber);
+    path->stack_end = rws__fiber_stack(path->fiber, NULL);
     *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = path->number;
 }
 
@@ -475,7 +475,8 @@ bool rws__path_missing(rws_path *path, uint32_t *site, uint32_t *visit)
 {
     if (path->history) return rws__history_missing(path, site, visit);
     for (uint32_t s = 0; s < path->n_sites && path->n_scored != path->n_trace; s++) {
-        if (path->sites[s].next == NONE || path->e->sites[s].field >= 0) continue;
+        if (path->sites[s].next == NONE || path->e->sites[s].field >= 0 || path->e->sites[s].how == RWS_SUMMED)
+            continue;
         *site = s;
         *visit = path->trace[path->sites[s].next].visit;
         return true;

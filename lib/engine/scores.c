@@ -145,8 +145,9 @@ uint32_t rws__row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uin
     if (!pass_has_data(e)) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
     rws__level_particles(e, at);
-    const level *l = &e->levels[at];
-    return (l->stride ? row * l->stride : l->particles[l->particles_start[row]]) / (uint32_t)e->pass.n_particles;
+    const level   *l = &e->levels[at];
+    const uint32_t id = l->stride ? row * l->stride : l->particles[l->particles_start[row]];
+    return id / ((uint32_t)e->pass.n_particles * l->width);
 }
 
 /* Makes e->place, which leads from the rows of all ends, one end after the other, to the table; NULL if that is the
@@ -391,6 +392,18 @@ static double *column_of_zeros(rws_engine *e, int n)
     return memset(column_new(e, n), 0, (size_t)n * sizeof(double));
 }
 
+void rws__scores_columns(rws_engine *e, rws_scores *s)
+{
+    for (int i = 0; i < RWS_OUTPUTS; i++) s->coef_out[i] = s->out[i] ? RWS_NEW0(&e->arena, double, s->n) : NULL;
+    s->L = RWS_NEW(&e->arena, double, s->B);
+    s->l = column_new(e, s->n);
+    s->w = column_new(e, s->n);
+    for (int i = 0; i < 3; i++) s->work[i] = column_new(e, s->n);
+    s->coef_p = column_of_zeros(e, s->n);
+    s->coef_q = column_of_zeros(e, s->n);
+    s->coef_r = column_of_zeros(e, s->n);
+}
+
 void rws__scores_make(rws_engine *e)
 {
     if (e->pass.mode == RWS_COMPUTE) check_results(e);
@@ -412,19 +425,10 @@ void rws__scores_make(rws_engine *e)
     }
     s->log_d = has_terms(e, RWS_TERM_D) ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
     if (has_terms(e, RWS_TERM_W)) s->log_d = take_off(e, s->n, s->log_d);
-    for (int i = 0; i < RWS_OUTPUTS; i++) {
-        s->out[i] = gather_output(e, s->n, i);
-        s->coef_out[i] = NULL;
-        if (s->out[i]) s->coef_out[i] = RWS_NEW0(&e->arena, double, s->n);
-    }
-    s->L = RWS_NEW(&e->arena, double, s->B);
-    s->l = column_new(e, s->n);
-    s->w = column_new(e, s->n);
-    for (int i = 0; i < 3; i++) s->work[i] = column_new(e, s->n);
-    s->coef_p = column_of_zeros(e, s->n);
-    s->coef_q = column_of_zeros(e, s->n);
-    s->coef_r = column_of_zeros(e, s->n);
+    for (int i = 0; i < RWS_OUTPUTS; i++) s->out[i] = gather_output(e, s->n, i);
+    rws__scores_columns(e, s);
     check_numbers(e);
+    if (e->status == RWS_OK) rws__sums_make(e);
 }
 
 /* Computes an output that was added after the table was made, and its column. */

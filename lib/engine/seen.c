@@ -15,27 +15,37 @@
 
 #include <string.h>
 
-int rws__field_to_read(rws_path *path, const char *field, const char *function)
+/* The place of a field among those that were declared. */
+static int find(rws_path *path, const char *field, const char *function)
 {
     const rws_engine *e = path->e;
     rws_nearest       near = rws__nearest_to(field);
     if (!field) rws__path_mistake(path, "%s was given no name of a field (NULL).", function);
     for (int i = 0; i < e->n_fields; i++) {
-        const rws_field *f = &e->fields[i];
-        rws__nearest_try(&near, f->name);
-        if (strcmp(f->name, field) != 0) continue;
-        if (path->side == RWS_SIDE_MODEL && !f->input && !f->label)
-            rws__path_fail(
-                path, RWS_BAD_INPUT,
-                "The model looks at the data (field \"%s\"); only a guide may. What the model is conditional "
-                "on is an input (rws_setup_input).",
-                field);
-        if (f->label)
-            rws__path_fail(path, RWS_BAD_INPUT, "The %s looks at \"%s\", which is a label: only metrics may.",
-                           rws__side_name(path->side), field);
-        return i;
+        rws__nearest_try(&near, e->fields[i].name);
+        if (strcmp(e->fields[i].name, field) == 0) return i;
     }
     rws__path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\"%s.", field, rws__nearest_hint(&near).text);
+}
+
+const rws_field *rws_path_field(rws_path *path, const char *name)
+{
+    return &path->e->fields[find(path, name, __func__)];
+}
+
+int rws__field_to_read(rws_path *path, const char *field, const char *function)
+{
+    const int        i = find(path, field, function);
+    const rws_field *f = &path->e->fields[i];
+    if (path->side == RWS_SIDE_MODEL && !f->input && !f->label)
+        rws__path_fail(path, RWS_BAD_INPUT,
+                       "The model looks at the data (field \"%s\"); only a guide may. What the model is conditional "
+                       "on is an input (rws_setup_input).",
+                       field);
+    if (f->label)
+        rws__path_fail(path, RWS_BAD_INPUT, "The %s looks at \"%s\", which is a label: only metrics may.",
+                       rws__side_name(path->side), field);
+    return i;
 }
 
 uint32_t rws__field_place(const rws_path *path, int field)

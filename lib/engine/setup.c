@@ -216,8 +216,8 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site)
 
 void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how)
 {
-    if (!site || !*site || (how != RWS_SCORE && how != RWS_REPARAMETERISED)) {
-        declare_failed(s, "rws_setup_gradient takes a site and RWS_REPARAMETERISED or RWS_SCORE.");
+    if (!site || !*site || how < RWS_REPARAMETERISED || how > RWS_SUMMED) {
+        declare_failed(s, "rws_setup_gradient takes a site and RWS_REPARAMETERISED, RWS_SCORE or RWS_SUMMED.");
         return;
     }
     rws_site_gradient *longer = rws_setup_alloc(s, (size_t)(s->n_gradients + 1) * sizeof *longer);
@@ -225,6 +225,16 @@ void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how)
     for (int i = 0; i < s->n_gradients; i++) longer[i] = s->gradients[i];
     longer[s->n_gradients++] = (rws_site_gradient){copy(s, site), how};
     s->gradients = longer;
+}
+
+const char *rws__setup_summed(const rws_setup *s, const char *site)
+{
+    for (int i = s->n_gradients; i-- > 0;) {
+        bool later = site && strcmp(s->gradients[i].site, site) != 0;
+        for (int k = i + 1; k < s->n_gradients; k++) later |= strcmp(s->gradients[k].site, s->gradients[i].site) == 0;
+        if (!later && s->gradients[i].how == RWS_SUMMED) return s->gradients[i].site;
+    }
+    return NULL;
 }
 
 /* The value of a parameter that stands for x. Probabilities of 0 and 1 become numbers that a float has. */
@@ -248,7 +258,7 @@ void rws_setup_unused(rws_setup *s, const char *name)
     if (!found) declare_failed(s, "There is no parameter \"%s\" that may be unused.", name ? name : "NULL");
 }
 
-void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers)
+void rws_setup_truth_sized(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers, size_t bytes)
 {
     static const char *const what[] = {[RWS_AS_IS] = "a finite number",
                                        [RWS_LOGARITHMS] = "a number above 0",
@@ -260,9 +270,14 @@ void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const do
         return;
     }
     const size_t n = rws__param_size(p);
-    rws_truth   *longer = rws_setup_alloc(s, (size_t)(s->n_truths + 1) * sizeof *longer);
-    double      *kept = rws_setup_alloc(s, n * sizeof *kept);
-    float       *values = rws_setup_alloc(s, n * sizeof *values);
+    if (bytes < n * sizeof *numbers) {
+        declare_failed(s, "The truth of parameter \"%s\" takes %zu numbers, and the array has %zu.", p->name, n,
+                       bytes / sizeof *numbers);
+        return;
+    }
+    rws_truth *longer = rws_setup_alloc(s, (size_t)(s->n_truths + 1) * sizeof *longer);
+    double    *kept = rws_setup_alloc(s, n * sizeof *kept);
+    float     *values = rws_setup_alloc(s, n * sizeof *values);
     if (!longer || !kept || !values) return;
     for (size_t i = 0; i < n; i++) {
         kept[i] = numbers[i];
@@ -366,4 +381,56 @@ rws_param *rws__setup_param_scaled(rws_setup *s, rws_group group, const char *na
 rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init)
 {
     return rws__setup_param_scaled(s, group, name, rows, cols, init, 0);
+}
+
+/* ---- data */
+
+#define UNFILLED 0x7fc0da7au /* a NaN that no computation returns */
+
+static bool is_unfilled(float x)
+{
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    return word == UNFILLED;
+}
+
+/* The sum of x * 0 is 0 if every x is finite: then none is looked at alone. */
+static bool has_unfilled(const float *x, size_t n)
+{
+    float zero = 0;
+#pragma omp simd reduction(+ : zero)
+    for (size_t i = 0; i < n; i++) zero += x[i] * 0;
+    for (size_t i = 0; zero != 0 && i < n; i++)
+        if (is_unfilled(x[i])) return true;
+    return false;
+}
+
+static rws_status expect_filled(const rws_field *f, uint64_t first, int n, float *x, rws_error *err)
+{
+    const size_t dim = (size_t)f->dim;
+    if (!has_unfilled(x, (size_t)n * dim)) return RWS_OK;
+    for (size_t i = 0; i < (size_t)n * dim; i++) {
+        const float length = x[i / dim * dim];
+        if (!is_unfilled(x[i])) continue;
+        if (f->most && !is_unfilled(length) && (float)(i % dim) > length * (float)f->item) x[i] = 0;
+        else
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "The model's function `data` left number %zu of field \"%s\" of datum %llu as it was; it "
+                            "fills %d numbers of this field for each datum.",
+                            i % dim, f->name, (unsigned long long)(first + i / dim), f->dim);
+    }
+    return RWS_OK;
+}
+
+rws_status rws__setup_make_data(const rws_setup *s, const rws_model *m, const void *state, rws_split split,
+                                uint64_t first, int n, rws_random *random, float *const *fields, rws_error *err)
+{
+    float          mark;
+    const uint32_t word = UNFILLED;
+    memcpy(&mark, &word, sizeof mark);
+    for (int f = 0; f < s->n_fields; f++)
+        for (size_t i = 0; i < (size_t)n * (size_t)s->fields[f].dim; i++) fields[f][i] = mark;
+    RWS_TRY(RWS_CALL_MODEL(m, data, err, state, split, first, n, random, fields));
+    for (int f = 0; f < s->n_fields; f++) RWS_TRY(expect_filled(&s->fields[f], first, n, fields[f], err));
+    return RWS_OK;
 }

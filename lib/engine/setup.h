@@ -35,6 +35,7 @@ struct rws_setup {
     rws_owned         *kept; /* in the arena; the latest first */
     rws_field          fields[RWS_FIELDS];
     int                n_fields;
+    const rws_table   *table;  /* the first that fields are made of; NULL: there is none */
     int                n_test; /* test data of the table that fields are made of; 0: there is no table */
     rws_given         *given;
     int                n_given;
@@ -59,6 +60,11 @@ void rws__setup_release(rws_setup *s);
 rws_param *rws__setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
                                    int n_in);
 
+/* Has the model's function `data` make data first … first + n - 1. RWS_BAD_INPUT also if it leaves a number of a field as it was,
+ * but for those behind the last item of a series, which become 0. */
+rws_status rws__setup_make_data(const rws_setup *s, const rws_model *m, const void *state, rws_split split,
+                                uint64_t first, int n, rws_random *random, float *const *fields, rws_error *err);
+
 /* Whether the model has inputs. */
 bool rws__setup_has_inputs(const rws_setup *s);
 
@@ -67,5 +73,8 @@ const char *rws__setup_given(const rws_setup *s, const char *name);
 
 /* Takes over `thing`, which release(thing) gives back when the setup ends. False without memory: it stays the caller's. */
 bool rws__setup_own(rws_setup *s, void *thing, void (*release)(void *thing));
+
+/* The name of the site if it is to be summed (RWS_SUMMED), else NULL; site NULL: of any such site. */
+const char *rws__setup_summed(const rws_setup *s, const char *site);
 
 #endif

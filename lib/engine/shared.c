@@ -206,7 +206,7 @@ static void end_path(rws_path *path)
     e->stats.ended_clock += (int64_t)n * l->clock;
     path->ended = true;
     path->goes_on = false;
-    if (l->ended) {
+    if (l->ended && e->levels[l->ended->level].width == here->width) {
         rws__merge(e, (rws_path *[]){l->ended, path}, 2);
         rws__level_sum(e, l->ended->level);
         rws__path_recycle(path);

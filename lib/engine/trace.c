@@ -190,6 +190,20 @@ static const trace_entry *next_entry(rws_path *path, trace_entry *joined)
     return t;
 }
 
+int rws__site_numbers(rws_path *path, const char *name)
+{
+    rws_engine *e = path->e;
+    trace_entry joined;
+    const int   observed = rws__site_observes(path, name);
+    if (observed || path->side == RWS_SIDE_NONE || rws__path_draws(path)) return observed;
+    path->site = site_number(path, name);
+    const uint32_t     next = visited_at(path, path->site)->next;
+    const trace_entry *t = path->history  ? rws__history_next(path, &joined) ? &joined : NULL
+                           : next == NONE ? NULL
+                                          : &path->trace[next];
+    return t ? e->nodes[t->known ? t->known : t->var].dim : 0;
+}
+
 /* The field or the other site that a site was probably meant to be, for a message. */
 static rws_nearest_text meant(const rws_path *path, const char *name)
 {
@@ -217,15 +231,28 @@ static void take(rws_path *path, rws_visit *v)
                            : "");
     const bool same = strcmp(t->family, v->family) == 0;
     if (same && t->size != v->size)
-        rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
+        rws__path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s%s.",
                        rws__site_text(path->e, t->site, t->visit, text), v->size, rws__side_name(path->side), t->size,
-                       rws__side_name(other_side(path->side)));
+                       rws__side_name(other_side(path->side)),
+                       path->side == RWS_SIDE_GUIDE && t->size == 1
+                           ? "; a model that dreams says how many numbers a value has"
+                           : "");
     v->value = path_var(path, t->known ? t->known : t->var);
     v->other = same ? NULL : t->family;
     v->other_values = (rws_values){.support = (rws_support)t->support,
                                    .n_values = t->n_values,
                                    .low = path_var(path, t->low),
                                    .high = path_var(path, t->high)};
+}
+
+/* Whether the model comes to a site that is summed, and that the guide has not visited (so often). */
+static bool is_left_out(rws_path *path)
+{
+    const uint32_t s = path->site;
+    if (path->e->sites[s].how != RWS_SUMMED || path->e->pass.mode != RWS_WAKE) return false;
+    const history *h = path->history;
+    return h ? s >= h->n_sites || h->start[s][path->e->levels[h->level].n_rows] == 0
+             : visited_at(path, s)->next == NONE;
 }
 
 /* The place of a site in the trace. Returns true and sets the value if it has one already (drawn by the other side, or
@@ -268,7 +295,7 @@ static bool find(rws_path *path, rws_visit *visit)
                           "the guide draws site \"%s\" behind the loop that it shares with the model, which has ended "
                           "by then. Let it draw in the step that ends the loop.",
                           name);
-    if (rws__path_draws(path)) {
+    if (rws__path_draws(path) || is_left_out(path)) {
         path->site_visit = rws__next_visit(path, path->site);
         return false;
     }
@@ -279,27 +306,24 @@ static bool find(rws_path *path, rws_visit *visit)
 bool rws__visit_fits(const rws_visit *v, float x)
 {
     const uint32_t n = (uint32_t)v->values.n_values;
-    return v->values.support == RWS_SUPPORT_BITS ? x >= 0 && x <= 1 : rws__index(x, n) < n;
+    return rws__index(x, n) < n;
 }
 
 const char *rws__visit_expects(const rws_visit *v, char out[static 80])
 {
-    if (v->values.support == RWS_SUPPORT_BITS) return "0, 1 or a grey value between";
+    if (v->values.support == RWS_SUPPORT_BITS) return "0 or 1; rws_observe scores grey values";
     snprintf(out, 80, "a choice of 0 to %d", v->values.n_values - 1);
     return out;
 }
 
-/* Whether all data of a field lie between 0 and 1; a pass looks once. */
+/* Whether all data of a field are zeros and ones; a pass looks once. */
 static bool are_bits(rws_engine *e, int field, const float *x, size_t n)
 {
-    float least = 0, most = 1;
+    int others = 0;
     if (e->bits_seen[field / 64] >> field % 64 & 1) return true;
-#pragma omp simd reduction(min : least) reduction(max : most)
-    for (size_t i = 0; i < n; i++) {
-        least = x[i] < least ? x[i] : least;
-        most = x[i] > most ? x[i] : most;
-    }
-    if (least < 0 || most > 1) return false;
+#pragma omp simd reduction(| : others)
+    for (size_t i = 0; i < n; i++) others |= x[i] != 0 && x[i] != 1;
+    if (others) return false;
     e->bits_seen[field / 64] |= (uint64_t)1 << field % 64;
     return true;
 }
@@ -320,9 +344,8 @@ static void expect_fit(rws_path *path, const rws_visit *v)
     if (v->values.support == RWS_SUPPORT_BITS && !e->pass.scalar && are_bits(e, field, data->value, n)) return;
     for (size_t i = 0; i < n; i++)
         if (!rws__visit_fits(v, data->value[i]) && rws__path_has_row(path, data->level, i / dim))
-            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which %s %s.", (double)data->value[i],
-                           v->site, v->values.support == RWS_SUPPORT_BITS ? "takes" : "is",
-                           rws__visit_expects(v, text));
+            rws__path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is %s.", (double)data->value[i],
+                           v->site, rws__visit_expects(v, text));
 }
 
 void rws__trace_add(rws_path *path, const rws_visit *visit)
@@ -346,10 +369,20 @@ void rws__trace_add(rws_path *path, const rws_visit *visit)
     v->last = at;
 }
 
+/* What the model goes through by itself, nobody has to score. */
+static void put_latent(rws_path *path, const rws_visit *v)
+{
+    const uint32_t next = visited_at(path, path->site)->next;
+    rws__trace_add(path, v);
+    if (rws__path_draws(path)) return;
+    path->sites[path->site].next = next;
+    path->n_scored++;
+}
+
 static void put(rws_path *path, const rws_visit *v)
 {
     const int field = path->e->sites[path->site].field;
-    if (field < 0) rws__trace_add(path, v);
+    if (field < 0) put_latent(path, v);
     else if (path->e->fields[field].most) rws__series_put(path, field, v);
     else path->field[field] = v->value.id;
 }
@@ -369,14 +402,17 @@ void rws__site_term(rws_path *path, rws_term kind, rws_var log_density)
 
 void rws__visit_begin(rws_path *path, rws_visit *v)
 {
-    const bool sleep = path->e->pass.mode == RWS_SLEEP;
+    const rws_pass *pass = &path->e->pass;
+    const bool      sleep = pass->mode == RWS_SLEEP, guided = path->side == RWS_SIDE_GUIDE;
     if (find(path, v)) {
         v->what = RWS_VISIT_FOUND;
         if (v->values.n_values) expect_fit(path, v);
-    } else v->what = rws__given_take(path, v) ? RWS_VISIT_GIVEN : sleep ? RWS_VISIT_DREAM : RWS_VISIT_GUIDE;
+    } else if (rws__given_take(path, v)) v->what = RWS_VISIT_GIVEN;
+    else if (sleep) v->what = RWS_VISIT_DREAM;
+    else v->what = pass->enumerate || path->e->sites[path->site].how == RWS_SUMMED ? RWS_VISIT_SUM : RWS_VISIT_GUIDE;
     v->pathwise = is_pathwise(path, v);
     v->by_jump = v->pathwise && path->e->sites[path->site].scored;
-    v->scored = !sleep || path->side == RWS_SIDE_GUIDE;
+    v->scored = sleep ? guided : !(guided && v->what == RWS_VISIT_SUM);
 }
 
 void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws_var log_drawn)
@@ -387,8 +423,8 @@ void rws__visit_end(rws_path *path, const rws_visit *v, rws_var log_density, rws
     if (v->what != RWS_VISIT_FOUND) path->e->nodes[v->value.id].seen = false;
     if (v->what != RWS_VISIT_FOUND) put(path, v);
     if (v->what == RWS_VISIT_GIVEN && !rws__site_is_field(path)) path->trace[path->n_trace - 1].given = true;
-    if (!sleep && v->what == RWS_VISIT_FOUND) kind = RWS_TERM_P;
-    if (!sleep && v->what == RWS_VISIT_GIVEN) kind = RWS_TERM_G;
+    if (!sleep && path->side == RWS_SIDE_MODEL) kind = RWS_TERM_P;
+    else if (!sleep && v->what == RWS_VISIT_GIVEN) kind = RWS_TERM_G;
     if (log_density.id) rws__site_term(path, kind, log_density);
     if (log_drawn.id) rws__site_term(path, RWS_TERM_D, log_drawn);
 }

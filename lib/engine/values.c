@@ -58,6 +58,20 @@ rws_var rws_power(rws_path *path, rws_var a, rws_var b)
     return binary(path, &rws_op_power, __func__, a, b);
 }
 
+rws_var rws_where(rws_path *path, rws_var mask, rws_var a, rws_var b)
+{
+    rws_var       v;
+    const rws_var in[] = {mask, a, b};
+    int           dim = 1;
+    if (rws__replayed(path, &v)) return v;
+    for (int i = 0; i < 3; i++) dim = rws_dim(path, in[i]) > dim ? rws_dim(path, in[i]) : dim;
+    for (int i = 0; i < 3; i++)
+        if (rws_dim(path, in[i]) != dim && rws_dim(path, in[i]) != 1)
+            rws__path_mistake(path, "rws_where of vectors of %d, %d and %d numbers.", rws_dim(path, mask),
+                              rws_dim(path, a), rws_dim(path, b));
+    return rws__returns(path, rws__record(path, &rws_op_where, (rws_op_args){0}, in, 3, dim));
+}
+
 rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift)
 {
     return unary(path, &rws_op_affine, __func__, (rws_op_args){.s = scale, .t = shift}, a, 0);
@@ -65,7 +79,7 @@ rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift)
 
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a)
 {
-    if (f < RWS_LINEAR || f > RWS_DIGAMMA) rws__path_mistake(path, "rws_apply was given function number %d.", (int)f);
+    if (f < RWS_LINEAR || f > RWS_LOG1MEXP) rws__path_mistake(path, "rws_apply was given function number %d.", (int)f);
     return unary(path, f > RWS_LOG ? &rws_op_map : &rws_op_apply, __func__, (rws_op_args){.k = (int)f}, a, 0);
 }
 

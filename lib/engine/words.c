@@ -22,7 +22,7 @@ word_source *rws__words_new(rws_engine *e, uint32_t from, ordinals at_draw)
 uint32_t rws__words_rest(const word_source *s, uint32_t i, uint32_t particle)
 {
     uint32_t k, datum, block[4];
-    particle_counter(s->e, particle_at(&s->e->levels[s->level], i, particle), &k, &datum);
+    particle_counter(s->e, &s->e->levels[s->level], particle_at(&s->e->levels[s->level], i, particle), &k, &datum);
     rws__rng_blocks(s->e->pass.key, 1, &k, &datum, ordinal_of(s->at_draw, i), 1u << 30, block);
     return block[0] & 0x3fff;
 }
@@ -32,7 +32,7 @@ uint32_t rws__words_rest(const word_source *s, uint32_t i, uint32_t particle)
 static const half16 *neighbours(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n)
 {
     uint32_t k, d;
-    particle_counter(s->e, i * l->stride, &k, &d);
+    particle_counter(s->e, l, i * l->stride, &k, &d);
     const uint32_t lane = k % 8, each = (lane + l->stride + 7) / 8;
     if (8 * each > WORDS_CHUNK / 2) { /* a long row is drawn by itself */
         const uint32_t first = (k + from) / 8, n_blocks = (k + from + n + 7) / 8 - first;
@@ -59,7 +59,7 @@ static uint32_t note(word_source *s, const level *l, uint32_t i, uint32_t from, 
     const uint32_t ordinal = ordinal_of(s->at_draw, i);
     for (uint32_t j = 0; j < n; j++) {
         uint32_t k, d;
-        particle_counter(s->e, particle_at(l, i, from + j), &k, &d);
+        particle_counter(s->e, l, particle_at(l, i, from + j), &k, &d);
         if (!n_blocks || s->k[n_blocks - 1] != k / 8 || s->datum[n_blocks - 1] != d ||
             s->ordinal[n_blocks - 1] != ordinal)
             s->k[n_blocks] = k / 8, s->datum[n_blocks] = d, s->ordinal[n_blocks] = ordinal, n_blocks++;

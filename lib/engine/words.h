@@ -41,17 +41,19 @@ static inline const half16 *rws__words_few(word_source *s, uint32_t i, uint32_t 
 /* The other 14 bits of particle k of row i. */
 uint32_t rws__words_rest(const word_source *s, uint32_t i, uint32_t k);
 
-/* The number of a particle in its pass, and its counters. */
+/* The number of a particle of a row, and its counters. Parts of a particle that sums have made (sums.c) have numbers of their own,
+ * and counters that are at least 700,000 particles apart. */
 static inline uint32_t particle_at(const level *l, uint32_t i, uint32_t k)
 {
     return l->stride ? i * l->stride + k : l->particles[l->particles_start[i] + k];
 }
 
-static inline void particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum)
+static inline void particle_counter(const rws_engine *e, const level *l, uint32_t id, uint32_t *k, uint32_t *datum)
 {
-    const uint32_t K = (uint32_t)e->pass.n_particles, d = id < K ? 0 : id / K;
+    const uint32_t K = (uint32_t)e->pass.n_particles, part = l->width == 1 ? 0 : id % l->width;
+    const uint32_t at = l->width == 1 ? id : id / l->width, d = at < K ? 0 : at / K;
     *datum = e->pass.first_datum + d;
-    *k = e->pass.first_particle + id - d * K;
+    *k = e->pass.first_particle + at - d * K + part * 0x9e3779b0u;
 }
 
 #endif

@@ -20,8 +20,11 @@ static inline void rws__iwae_rows(rws_scores *s, double share, const double *sig
     const uint32_t *count = s->count;
     const double   *w = s->w;
     double         *q = s->coef_q, *r = s->coef_r;
+    for (int i = 0; i < s->n && s->coef_score; i++) s->coef_score[i] = share * count[i] * signal[i];
+    for (int i = 0; i < s->n && s->coef_score; i++) q[i] = -share * w[i];
+    const int n_mixed = s->coef_score ? 0 : s->n;
 #pragma omp simd
-    for (int i = 0; i < s->n; i++) q[i] = share * ((int32_t)count[i] * signal[i] - w[i]);
+    for (int i = 0; i < n_mixed; i++) q[i] = share * ((int32_t)count[i] * signal[i] - w[i]);
 #pragma omp simd
     for (int i = 0; i < s->n; i++) r[i] = -share * w[i];
 }

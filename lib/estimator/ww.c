@@ -25,9 +25,10 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     const settings *set = m->own;
     const double    baseline = set->baseline ? share / s->K : 0;
     rws__weigh(s, share, tally);
+    double *score = s->coef_score ? s->coef_score : s->coef_q;
     memcpy(s->coef_q, s->coef_p, (size_t)s->n * sizeof(double));
     for (int i = 0; i < s->n && baseline != 0; i++)
-        if (s->L[s->datum[i]] > -INFINITY) s->coef_q[i] -= s->count[i] * baseline;
+        if (s->L[s->datum[i]] > -INFINITY) score[i] -= s->count[i] * baseline;
 }
 
 const rws_estimator rws_estimator_ww = {

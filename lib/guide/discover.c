@@ -134,7 +134,7 @@ static rws_status make_data(rws_setup *s, const rws_model *model, const void *st
         if (!fields[i]) return RWS_NO_MEMORY;
     }
     if (!inputs) return RWS_OK;
-    RWS_TRY(RWS_CALL_MODEL(model, data, err, state, RWS_TRAIN, 0, DATA, &random, fields));
+    RWS_TRY(rws__setup_make_data(s, model, state, RWS_TRAIN, 0, DATA, &random, fields, err));
     for (int i = 0; i < s->n_fields; i++)
         if (!s->fields[i].input) memset(fields[i], 0, DATA * (size_t)s->fields[i].dim * sizeof(float));
     return RWS_OK;

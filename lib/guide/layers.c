@@ -104,7 +104,7 @@ void rws__guide_declare(rws_guide *g, rws_setup *s)
     if (g->sizes.memory) g->cell = rws_setup_gru(s, RWS_PHI, "phi.auto.cell", UP, g->sizes.memory);
     for (int i = 0; i < g->n_heads; i++) {
         head *h = &g->heads[i];
-        h->kind = rws__guide_kind(h, g->sizes.components);
+        h->kind = rws__setup_summed(s, h->site) ? HEAD_PRIOR : rws__guide_kind(h, g->sizes.components);
         declare_head(g, s, h);
     }
     head *unknown = &g->heads[g->n_heads];

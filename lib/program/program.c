@@ -161,6 +161,26 @@ static rws_status make_guide(rws_program *p, rws_error *err)
     return status;
 }
 
+/* Sites are summed under methods whose guide draws choices as they are, and which tell particles apart by their weights alone. */
+static rws_status check_sums(const rws_program *p, rws_error *err)
+{
+    const rws_estimator *e = p->method.estimator;
+    const char          *site = rws__setup_summed(&p->setup, NULL);
+    bool                 draws = e->n_phases > 0;
+    for (int i = 0; i < e->n_phases; i++) draws &= e->phases[i].drawing < RWS_GUMBEL;
+    if (site && !draws)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "Method %s does not apply where sites are summed (\"%s\"): it relaxes choices, or draws none. "
+                        "Take ww, ws, wws, dww, reinforce, rloo, nvil or vimco, or draw the site (site.%s=score).",
+                        e->name, site, site);
+    if (site && p->method.siblings)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "Setting baseline=siblings does not go with summed sites (\"%s\"), in whose rows a particle is "
+                        "more than once.",
+                        site);
+    return RWS_OK;
+}
+
 /* Runs the model's setup, then the estimator's. */
 static rws_status run_setups(rws_program *p, rws_error *err)
 {
@@ -171,9 +191,10 @@ static rws_status run_setups(rws_program *p, rws_error *err)
     const rws_status status = RWS_CALL_MODEL(p->model, setup, err, &p->setup, &random, &p->state);
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     RWS_TRY(status);
-    RWS_TRY(make_guide(p, err));
     RWS_TRY(rws__program_make_gradients(p, err));
+    RWS_TRY(make_guide(p, err));
     RWS_TRY(rws__method_init(&p->method, p->method.estimator, p->model, p->state, &p->setup, err));
+    RWS_TRY(check_sums(p, err));
     if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
     if (p->setup.n_fields == 0)
         return rws_fail(err, RWS_BAD_INPUT, "Model %s declares no data (rws_setup_field).", p->model->name);
@@ -207,7 +228,7 @@ rws_engine *rws__program_engine_new(const rws_program *p)
 rws_status rws__program_make_test(const rws_program *p, int n, float *const *data, rws_error *err)
 {
     rws_random random = rws__random_new(rws__key_for(0, 0, RWS_KEY_TEST, RWS_TEST_DATA), 0);
-    return RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TEST, 0, n, &random, data);
+    return rws__setup_make_data(&p->setup, p->model, p->state, RWS_TEST, 0, n, &random, data, err);
 }
 
 bool rws__program_param(const rws_program *p, int i, rws_param_view *out)

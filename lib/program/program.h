@@ -43,6 +43,13 @@ void rws__program_changed(rws_program *p);
 /* An engine for the programs, with the limits of the configuration. NULL: no memory. */
 rws_engine *rws__program_engine_new(const rws_program *p);
 
+/* What a datum is called, for messages: "row 17 of "FILE"" if the model's data come from a table, else "datum 17" by the order in
+ * which the model makes them; numbers count from 0. It is datum i of those from `first` on, made with this stream. */
+typedef struct {
+    char text[200];
+} rws_datum_name;
+rws_datum_name rws__program_datum(const rws_program *p, rws_split split, uint64_t first, int i, rws_random random);
+
 /* Writes the first n test data to data, by field: the numbers that every evaluation sees. */
 rws_status rws__program_make_test(const rws_program *p, int n, float *const *data, rws_error *err);
 

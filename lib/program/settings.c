@@ -63,7 +63,8 @@ enum { GIVEN, SITE, GUIDE, GUIDE_WIDTH, GUIDE_MEMORY, GUIDE_COMPONENTS };
 const rws_setting rws_open_settings[] = {
     [GIVEN] = {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
     [SITE] = {RWS_SITE_PREFIX "NAME", "", 0, 0,
-              "score or reparameterised: how the gradient of the values at site NAME comes"},
+              "score or reparameterised: how the gradient of the values at site NAME comes; sum: all its values are "
+              "gone through"},
     [GUIDE] =
         {"guide", "", 0, 0,
          "hand, the model's own; automatic, which a model without one has; or rest: automatic for the sites that the "
@@ -156,14 +157,17 @@ const char *rws__program_given_file(rws_program *p)
 
 rws_status rws__program_make_gradients(rws_program *p, rws_error *err)
 {
-    rws_setup *s = &p->setup;
+    static const char *const hows[] = {"reparameterised", "score", "sum", NULL};
+    rws_setup               *s = &p->setup;
     for (int i = 0; i < s->n_given; i++) {
         const char *name = s->given[i].setting->name, *value = s->given[i].value;
         if (!is_open(&s->given[i], SITE)) continue;
-        const bool score = strcmp(value, "score") == 0;
-        if (!score && strcmp(value, "reparameterised") != 0)
-            return rws_fail(err, RWS_BAD_INPUT, "Setting %s is score or reparameterised, not \"%s\".", name, value);
-        rws_setup_gradient(s, name + strlen(RWS_SITE_PREFIX), score ? RWS_SCORE : RWS_REPARAMETERISED);
+        int k = 0;
+        while (hows[k] && strcmp(value, hows[k]) != 0) k++;
+        if (!hows[k])
+            return rws_fail(err, RWS_BAD_INPUT, "Setting %s is score, reparameterised or sum, not \"%s\".", name,
+                            value);
+        rws_setup_gradient(s, name + strlen(RWS_SITE_PREFIX), (rws_gradient)k);
     }
     return RWS_OK;
 }

@@ -4,8 +4,9 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "data/table.h"
-#include "engine/setup.h"
+#include "program/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,7 @@ static bool can_declare(rws_setup *s, const rws_table *t, const char *name)
     if (rws_table_columns(t)) {
         const int n = rws_table_rows(t, RWS_TEST);
         if (n > s->n_test) s->n_test = n;
+        if (!s->table) s->table = t;
         return true;
     }
     record(s,
@@ -124,6 +126,16 @@ static int declare(rws_setup *s, rws_table *t, const char *name, const char *col
     }
     field(s, name, dim); /* one field too many fails there */
     return dim;
+}
+
+rws_datum_name rws__program_datum(const rws_program *p, rws_split split, uint64_t first, int i, rws_random random)
+{
+    rws_datum_name out;
+    const char    *path = NULL;
+    const int      row = rws__table_number(p->setup.table, split, first, i, &random, &path);
+    if (row < 0 || !path) snprintf(out.text, sizeof out.text, "datum %llu", (unsigned long long)first + (unsigned)i);
+    else snprintf(out.text, sizeof out.text, "row %d of \"%s\"", row, rws__quote_short(path).text);
+    return out;
 }
 
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns)

@@ -1,4 +1,4 @@
-/* choose.c - the smaller and the larger of two values, powers, running sums, sums of many values, and a row of a matrix
+/* choose.c - the smaller and the larger of two values, one of two by a mask, powers, running sums, sums of many values, and a row of a matrix
  * that an index names. */
 #include "base/error.h"
 #include "tensor/rows.h"
@@ -57,6 +57,36 @@ static rws_var min_tangent(rws_tangent *t)
 static rws_var max_tangent(rws_tangent *t)
 {
     return choice_tangent(t, true);
+}
+
+/* ---- where: the second input where the first is above 0, else the third; each may be a single column. The side that is not
+ * taken gets no gradient, whatever its value is. */
+
+static void where_forward(rws_call *c)
+{
+    const float *mask = rws__call_input(c, 0, c->dim), *a = rws__call_input(c, 1, c->dim),
+                *b = rws__call_input(c, 2, c->dim);
+    RWS_EACH(size(c), c->out[i] = mask[i] > 0 ? a[i] : mask[i] <= 0 ? b[i] : mask[i]); /* a NaN stays a NaN */
+}
+
+static void where_backward(rws_call *c)
+{
+    const float *mask = rws__call_input(c, 0, c->dim);
+    float       *ga = rws__call_open(c, 1, c->dim), *gb = rws__call_open(c, 2, c->dim);
+    rws__call_clear(c, 0);
+    if (ga) RWS_EACH(size(c), ga[i] += mask[i] > 0 ? c->gout[i] : 0);
+    if (gb) RWS_EACH(size(c), gb[i] += mask[i] > 0 ? 0 : c->gout[i]);
+    rws__call_close(c, 1, c->dim, ga);
+    rws__call_close(c, 2, c->dim, gb);
+}
+
+static rws_var where_tangent(rws_tangent *t)
+{
+    rws_var in[] = {t->in[0], t->d[1], t->d[2]};
+    if (!in[1].id && !in[2].id) return (rws_var){0};
+    for (int s = 1; s < 3; s++)
+        if (!in[s].id) in[s] = rws__tangent_zeros(t, rws__tangent_dim(t, t->in[s]));
+    return rws__tangent_record(t, t->op, (rws_op_args){0}, in, 3, t->dim);
 }
 
 /* ---- power: a^b, either side may be a single column. The gradient by b counts a^b log a as 0 where a is 0. */
@@ -179,6 +209,8 @@ static rws_var row_tangent(rws_tangent *t)
 
 const rws_op rws_op_min = {.name = "min", .tangent = min_tangent, .forward = min_forward, .backward = choice_backward};
 const rws_op rws_op_max = {.name = "max", .tangent = max_tangent, .forward = max_forward, .backward = choice_backward};
+const rws_op rws_op_where = {
+    .name = "where", .jumps = 1, .tangent = where_tangent, .forward = where_forward, .backward = where_backward};
 const rws_op rws_op_power = {
     .name = "power", .tangent = power_tangent, .forward = power_forward, .backward = power_backward};
 const rws_op rws_op_cumulative = {.name = "cumulative",

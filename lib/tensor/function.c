@@ -22,6 +22,7 @@ const rws_function_info rws_functions[] = {
     [RWS_EXPM1] = {"expm1", "e^x - 1"},
     [RWS_LGAMMA] = {"lgamma", "log |Gamma(x)|"},
     [RWS_DIGAMMA] = {"digamma", "the derivative of lgamma"},
+    [RWS_LOG1MEXP] = {"log1mexp", "log(1 - e^-x)"},
 };
 
 void rws__function_apply(rws_function f, size_t n, const float *x, float *y)

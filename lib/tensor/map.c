@@ -34,6 +34,12 @@ static inline float expm1_of(float x)
     return x > 88 ? far : near;
 }
 
+/* log(1 - e^-x), without the difference of two numbers that are nearly equal */
+static inline float log1mexp(float x)
+{
+    return x < 0.693147181f ? logf(-expm1f(-x)) : log1pf(-expf(-x));
+}
+
 static void apply(rws_function f, size_t n, const float *x, float *y)
 {
     switch (f) {
@@ -47,6 +53,7 @@ static void apply(rws_function f, size_t n, const float *x, float *y)
     case RWS_EXPM1: RWS_EACH(n, y[i] = expm1_of(x[i])); return;
     case RWS_LGAMMA: RWS_EACH(n, y[i] = (float)rws__lgamma((double)x[i])); return;
     case RWS_DIGAMMA: RWS_EACH(n, y[i] = (float)rws__digamma((double)x[i])); return;
+    case RWS_LOG1MEXP: RWS_EACH(n, y[i] = log1mexp(x[i])); return;
     default: RWS_CHECK(!"a known function");
     }
 }
@@ -65,6 +72,7 @@ static void slope(rws_function f, size_t n, const float *x, const float *g, floa
     case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], rws__exp(x[i]))); return;
     case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], (float)rws__digamma((double)x[i]))); return;
     case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], (float)rws__trigamma((double)x[i]))); return;
+    case RWS_LOG1MEXP: RWS_EACH(n, out[i] = rws__where(g[i], g[i] / expm1f(x[i]))); return;
     default: RWS_CHECK(!"a known function");
     }
 }
@@ -83,6 +91,7 @@ static void bend(rws_function f, size_t n, const float *x, const float *g, float
     case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], rws__exp(x[i]))); return;
     case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], (float)rws__trigamma((double)x[i]))); return;
     case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * rws__where(g[i], (float)rws__tetragamma((double)x[i]))); return;
+    case RWS_LOG1MEXP: RWS_EACH(n, out[i] = rws__where(g[i], g[i] / (expm1f(x[i]) * expm1f(-x[i])))); return;
     default: RWS_CHECK(!"a known function");
     }
 }

@@ -79,13 +79,13 @@ typedef struct rws_tangent rws_tangent; /* tangent.h */
 typedef struct rws_op {
     const char *name;
     bool        saves; /* forward saves n x in[0].dim numbers for backward */
-    bool saves_exp;    /* the saved numbers are the exponentials of the output; or the output is a copy of input 0 */
-    bool constant;     /* no gradient passes; backward is NULL */
-    bool jumps;        /* it is constant, and its output may jump as an input changes: engine/jump.c */
-    bool local;        /* computed for the rows of the path only, even if its inputs have more rows */
-    bool binary;       /* the output is zeros and ones */
-    bool forgets;      /* backward does not read the output */
-    bool defers;       /* backward notes the gradient of the weight in `products` and adds nothing to gw */
+    bool    saves_exp; /* the saved numbers are the exponentials of the output; or the output is a copy of input 0 */
+    bool    constant;  /* no gradient passes; backward is NULL */
+    uint8_t jumps;     /* bit s: the output may jump as input s changes, and no gradient passes: engine/jump.c */
+    bool    local;     /* computed for the rows of the path only, even if its inputs have more rows */
+    bool    binary;    /* the output is zeros and ones */
+    bool    forgets;   /* backward does not read the output */
+    bool    defers;    /* backward notes the gradient of the weight in `products` and adds nothing to gw */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     /* Says what is wrong with the inputs of a row: an index out of range, a negative standard deviation. Returns RWS_OK
@@ -174,7 +174,7 @@ typedef struct {
     const char *name; /* as in RWS_NAME, in small letters */
     const char *help; /* one line for `rws list` */
 } rws_function_info;
-extern const rws_function_info rws_functions[RWS_DIGAMMA + 1];
+extern const rws_function_info rws_functions[RWS_LOG1MEXP + 1];
 
 /* The functions f up to RWS_LOG, whose derivatives f' are functions of y = f(x); those after RWS_LOG belong to the op
  * map. Each function writes n numbers: y = f(x); g f'; and g times the derivative of f' by y. */
@@ -186,9 +186,9 @@ void rws__function_bend(rws_function f, size_t n, const float *y, const float *g
 extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,
     rws_op_apply_tangent, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
     rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_sum_exp, rws_op_argmax, rws_op_pick,
-    rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed, rws_op_map, rws_op_min, rws_op_max, rws_op_power,
-    rws_op_cumulative, rws_op_total, rws_op_row, rws_op_matmul, rws_op_transpose, rws_op_diagonal, rws_op_add_diagonal,
-    rws_op_triangle, rws_op_cholesky, rws_op_solve;
+    rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed, rws_op_map, rws_op_min, rws_op_max, rws_op_where,
+    rws_op_power, rws_op_cumulative, rws_op_total, rws_op_row, rws_op_matmul, rws_op_transpose, rws_op_diagonal,
+    rws_op_add_diagonal, rws_op_triangle, rws_op_cholesky, rws_op_solve;
 
 /* What op triangle leaves above the diagonal and on it; see matrix.c. */
 enum { RWS_TRIANGLE, RWS_TRIANGLE_HALVED, RWS_TRIANGLE_MIRRORED };

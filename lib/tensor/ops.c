@@ -463,8 +463,8 @@ const rws_op rws_op_exp_dot = {.name = "exp_dot",
                                .forward = exp_dot_forward,
                                .backward = exp_dot_backward};
 const rws_op rws_op_greater = {
-    .name = "greater", .constant = true, .jumps = true, .binary = true, .forward = greater_forward};
-const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .jumps = true, .forward = argmax_forward};
+    .name = "greater", .constant = true, .jumps = 3, .binary = true, .forward = greater_forward};
+const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .jumps = 1, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward, .explain = onehot_explain};
 const rws_op rws_op_concat = {
     .name = "concat", .tangent = rws__tangent_linear, .forward = concat_forward, .backward = concat_backward};

@@ -6,7 +6,7 @@
     OP(affine) OP(detach) OP(add) OP(sub) OP(mul) OP(div) OP(apply) OP(apply_tangent)        \
     OP(clip) OP(greater) OP(argmax) OP(onehot) OP(concat) OP(slice) OP(sum) OP(dot) \
     OP(exp_dot) OP(pick)                                                                     \
-    OP(map) OP(map_tangent) OP(min) OP(max) OP(power) OP(cumulative) OP(total) OP(row)       \
+    OP(map) OP(map_tangent) OP(min) OP(max) OP(where) OP(power) OP(cumulative) OP(total) OP(row)       \
     OP(log_softmax) OP(log_softmax_pick) OP(log_softmax_tangent) OP(log_sum_exp)             \
     OP(softmax_dot)                                                                          \
     OP(dense) OP(bits) OP(embed)                                                             \

@@ -74,24 +74,33 @@ static void raise_top(const rws_trainer *t, datum *sum, double top)
         if (t->program.model->metrics[m].posterior) sum->metric[m] *= scale;
 }
 
+static double weight(double l, double top)
+{
+    return top == -INFINITY ? 0 : exp(l - top);
+}
+
 /* Adds the rows of datum d of a pass; `number`: of the datum among all. */
 static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number, datum *sum)
 {
-    const rws_scores *s = rws__engine_scores(engine);
+    const rws_scores *s = rws__engine_scores(engine), *whole = rws__scores_whole(rws__engine_scores(engine));
     double            top = sum->top;
-    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_d[i]);
+    for (uint32_t i = whole->start[d]; i < whole->start[d + 1]; i++) top = fmax(top, whole->log_p[i] - whole->log_d[i]);
     if (top > sum->top) raise_top(t, sum, top);
-    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-        const double       l = s->log_p[i] - s->log_d[i], w = top == -INFINITY ? 0 : exp(l - top);
+    for (uint32_t i = whole->start[d]; i < whole->start[d + 1]; i++) {
+        const double l = whole->log_p[i] - whole->log_d[i], w = weight(l, top);
+        sum->total += whole->count[i] * w;
+        sum->squares += whole->count[i] * w * w;
+        sum->sum += whole->count[i] * l;
+    }
+    for (uint32_t i = s->start[d]; i < s->start[d + 1] && t->n_model_metrics; i++) {
+        const double       w = weight(s->log_p[i] - s->log_d[i], top);
+        const bool         ended = s->log_p[i] == -INFINITY && t->program.config.resample > 0;
         const rws_particle p = {t, engine, (int)i, number, NULL};
-        sum->total += s->count[i] * w;
-        sum->squares += s->count[i] * w * w;
-        sum->sum += s->count[i] * l;
-        if (l == -INFINITY && t->program.config.resample > 0) continue; /* it may have ended before its reports */
+        if (ended) continue; /* perhaps before its reports */
         for (int m = 0; m < t->n_model_metrics; m++) {
             const rws_metric *metric = &t->program.model->metrics[m];
             if (metric->posterior) sum->metric[m] += s->count[i] * w * metric->posterior(&p, t->program.state);
-            if (metric->guide) sum->metric[m] += s->count[i] * metric->guide(&p, t->program.state);
+            if (metric->guide) sum->metric[m] += rws__row_share(s, (int)i) * metric->guide(&p, t->program.state);
         }
     }
 }

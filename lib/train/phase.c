@@ -116,7 +116,8 @@ rws_status rws__phase_begin(const rws_phase_work *w, rws_shard *s, rws_engine *e
 void rws__phase_weigh(const rws_phase_work *w, rws_shard *s, rws_scores *scores, rws_tally *tally)
 {
     if (w->second) w->phase->weigh_second(&w->t->program.method, scores, w->share, s ? s->gradient : NULL);
-    else w->phase->weigh(&w->t->program.method, scores, w->share, tally);
+    else w->phase->weigh(&w->t->program.method, rws__scores_whole(scores), w->share, tally);
+    rws__scores_part(scores);
 }
 
 rws_status rws__phase_finish(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last)

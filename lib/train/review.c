@@ -58,6 +58,8 @@ static rws_status review(rws_trainer *t, rws_review *r, rws_error *err)
     if (r->hopeless) return RWS_OK;
     RWS_TRY(review_programs(r, err));
     if (r->hopeless) return RWS_OK;
+    RWS_TRY(rws__check_kept(r, err));
+    RWS_TRY(rws__check_writes(r, err));
     RWS_TRY(rws__check_rows(r, RWS_TRAIN, n, (const float *const *)train, err));
     return rws__check_rows(r, RWS_TEST, p->n_test < n ? p->n_test : n, (const float *const *)t->test, err);
 }
@@ -117,6 +119,8 @@ static rws_status look_at_programs(rws_review *r, rws_error *err)
     RWS_TRY(rws__check_schedules(r, err));
     if (r->hopeless) return RWS_OK;
     RWS_TRY(rws__check_groups(r, err));
+    RWS_TRY(rws__check_kept(r, err));
+    RWS_TRY(rws__check_writes(r, err));
     if (!rws__review_is_late(r)) RWS_TRY(rws__check_dreams(r, err));
     return rws__review_is_late(r) ? RWS_OK : rws__check_global(r, err);
 }
@@ -173,11 +177,11 @@ void rws__trainer_count_impossible(rws_trainer *t)
     if (t->forbidden[0]) return;
     rws_review r;
     rws_error  err;
-    char       text[300] = "";
+    char       text[480] = "";
     if (rws__review_begin(&r, &t->program, t->engines[0], NULL, 0, &err) == RWS_OK &&
-        rws__find_impossible(&r, t->program.config.batch, (const float *const *)t->batch, text, sizeof text, &err) ==
-            RWS_OK)
-        snprintf(t->forbidden, sizeof t->forbidden, "%s of the batch of iteration %llu", text[0] ? text : "a datum",
+        rws__find_impossible(&r, t->program.iteration, t->program.config.batch, (const float *const *)t->batch, text,
+                             sizeof text, &err) == RWS_OK)
+        snprintf(t->forbidden, sizeof t->forbidden, "%s (iteration %llu)", text[0] ? text : "a datum of the batch",
                  (unsigned long long)t->program.iteration + 1);
     rws__review_release(&r);
 }

@@ -26,8 +26,8 @@ rws_status rws__trainer_hash_data(rws_trainer *t, rws_error *err)
     if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* it was computed when the ranks compared their data */
     for (int i = 0; i < 2; i++) {
         rws_random random = rws__random_new(rws__key_for(t->program.config.seed, at[i], RWS_KEY_DATA, 0), 0);
-        RWS_TRY(RWS_CALL_MODEL(t->program.model, data, err, t->program.state, RWS_TRAIN, at[i] * (uint64_t)n, n,
-                               &random, t->batch));
+        RWS_TRY(rws__setup_make_data(&t->program.setup, t->program.model, t->program.state, RWS_TRAIN,
+                                     at[i] * (uint64_t)n, n, &random, t->batch, err));
         h = hash_fields(t, t->batch, n, h);
     }
     t->data_hash[RWS_TRAIN] = h;

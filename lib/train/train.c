@@ -29,8 +29,8 @@ void rws__trainer_next_batch(rws_trainer *t)
     const uint64_t    first = t->program.iteration * (uint64_t)c->batch;
     rws_error        *err = &t->batch_error;
     t->program.method.progress = (double)t->program.iteration / (double)c->iterations;
-    const rws_status status =
-        RWS_CALL_MODEL(t->program.model, data, err, t->program.state, RWS_TRAIN, first, c->batch, &random, t->batch);
+    const rws_status status = rws__setup_make_data(&t->program.setup, t->program.model, t->program.state, RWS_TRAIN,
+                                                   first, c->batch, &random, t->batch, err);
     t->batch_status = rws__given_gather(t, status, err);
 }
 

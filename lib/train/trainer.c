@@ -186,7 +186,7 @@ static rws_status scale_guide(rws_trainer *t, rws_error *err)
     rws_program *p = &t->program;
     rws_random   random = rws__random_new(rws__key_for(p->config.seed, 0, RWS_KEY_INIT, RWS_INIT_GUIDE_SCALE), 0);
     if (!p->guide) return RWS_OK;
-    RWS_TRY(RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TRAIN, 0, p->config.batch, &random, t->batch));
+    RWS_TRY(rws__setup_make_data(&p->setup, p->model, p->state, RWS_TRAIN, 0, p->config.batch, &random, t->batch, err));
     rws__guide_scale(p->guide, p->config.batch, (const float *const *)t->batch);
     rws__program_changed(p);
     return RWS_OK;
@@ -206,6 +206,11 @@ static rws_status build(rws_trainer *t, const rws_config *config, const rws_reco
         return rws_fail(
             err, RWS_BAD_INPUT,
             "Setting baseline=siblings needs all particles of a datum in one shard: `particle_shards` is 1 then.");
+    if (rws__setup_summed(&t->program.setup, NULL) && c->particle_shards > 1)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "Site \"%s\" is summed, which needs all particles of a datum in one shard: `particle_shards` is 1 then.",
+            rws__setup_summed(&t->program.setup, NULL));
     RWS_TRY(rws__schedule_cover(&t->schedule, groups_of(&t->program.setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     const char *draws = rws__setup_given(&t->program.setup, "grad_snr");

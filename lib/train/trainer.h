@@ -101,9 +101,9 @@ struct rws_trainer {
     bool                    stepped;   /* a phase of this iteration has stepped the parameters */
     bool                    checked;   /* rws_trainer_train has looked at the programs */
     uint64_t                seen, impossible; /* training data so far; those that no particle explains */
-    char                    forbidden[400]; /* the first of these, as a part of a message; "": it was not looked for */
+    char                    forbidden[540]; /* the first of these, as a part of a message; "": it was not looked for */
     char                    doubt[700];     /* rws_trainer_doubt; "": none */
-    char                    impossible_text[600]; /* rws_trainer_impossible */
+    char                    impossible_text[700]; /* rws_trainer_impossible */
 };
 
 /* ---- trainer.c */

@@ -25,12 +25,12 @@ from ._figure import Figure, chart, grid, hinton, tree
 from ._model import Evaluation, Model, Setting, Setup, Table, guide_metric, metric, posterior_metric, snapshot
 from ._program import main, program
 from ._run import Interrupted, Measures, Run, Trainer, methods, models, open, optimisers, resume, train
-from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Stopped, Value, add_diagonal, argmax,
+from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Stopped, Value, abs, add_diagonal, argmax,
                    attend, cholesky, cholesky_solve, clip, concat, concrete_density, cos, cover, cumulative_sum, detach,
-                   diagonal, digamma, dot, dot_attention, elu, exp, expm1, lgamma, log, log1p, log_determinant, log_sigmoid,
+                   diagonal, digamma, dot, dot_attention, elu, exp, expm1, lgamma, log, log1mexp, log1p, log_determinant, log_sigmoid,
                    log_softmax, log_sum_exp, matmul, matvec, maximum, minimum, n_ranks, normal_density, onehot, pick, place,
                    pool2d, power, rank, relaxed_density, relu, row, sigmoid, sin, softplus, sqrt, square, sum, sum_many, tanh,
-                   transpose, triangular_solve)
+                   transpose, triangular_solve, where)
 from ._rws import version as __version__
 from ._store import Stored, Stores, runs
 
@@ -39,11 +39,11 @@ __all__ = [
     "Model", "Setup", "Setting", "Table", "Path", "Value", "Param", "Layer", "Numbers", "Random", "Family", "Evaluation", "metric",
     "posterior_metric", "guide_metric", "snapshot",
     # functions on values
-    "add_diagonal", "argmax", "attend", "cholesky", "cholesky_solve", "clip", "concat", "concrete_density", "cos", "cover",
-    "cumulative_sum", "detach", "diagonal", "digamma", "dot", "dot_attention", "elu", "exp", "expm1", "lgamma", "log", "log1p",
+    "abs", "add_diagonal", "argmax", "attend", "cholesky", "cholesky_solve", "clip", "concat", "concrete_density", "cos", "cover",
+    "cumulative_sum", "detach", "diagonal", "digamma", "dot", "dot_attention", "elu", "exp", "expm1", "lgamma", "log", "log1mexp", "log1p",
     "log_determinant", "log_sigmoid", "log_softmax", "log_sum_exp", "matmul", "matvec", "maximum", "minimum", "normal_density",
     "onehot", "pick", "place", "pool2d", "power", "relaxed_density", "relu", "row", "sigmoid", "sin", "softplus", "sqrt", "square",
-    "sum", "sum_many", "tanh", "transpose", "triangular_solve",
+    "sum", "sum_many", "tanh", "transpose", "triangular_solve", "where",
     # training and asking
     "train", "check", "Finding", "Findings", "resume", "Trainer", "Run", "Measures", "models", "methods", "optimisers", "rank", "n_ranks", "Answer", "Answers", "AnswerTable", "Calibration",
     "Particle", "Sample", "open", "runs", "Stored", "Stores",

@@ -177,7 +177,7 @@ def _declaration(name: str) -> Any:
 
 
 for _name in ("param", "linear", "mlp", "rnn", "gru", "lstm", "embedding", "bidirectional", "attention", "set_encoder", "layer_norm",
-              "residual_mlp", "conv2d", "conv_transpose2d", "gradient", "relaxed", "text", "path", "unused"):
+              "residual_mlp", "conv2d", "conv_transpose2d", "gradient", "sum", "relaxed", "text", "path", "unused"):
     setattr(Setup, _name, _declaration(_name))
 
 

@@ -209,6 +209,8 @@ class Path:
         """Computes these values now, all together."""
     def observed(self, field: str) -> Value:
         """A field of the datum, for the guide."""
+    def shape(self, field: str) -> tuple[int, ...]:
+        """The numbers of a field, as numpy has it: (n,), or (most items, n) of a series with items of n numbers."""
     def length(self, series: str) -> int:
         """The number of items of a series of the datum, as an int, for the guide."""
     def item(self, series: str, t: int) -> Value:
@@ -286,6 +288,10 @@ class Setup:
         """How the gradient reaches the parameters of a continuous value: "reparameterised", through the value,
         or by its "score". Without a choice it comes by score where a program branches on the value.
         """
+    def sum(self, site: str) -> None:
+        """All values of this choice are gone through in training and answers, in the place of a draw; the guide may leave the site
+        out.
+        """
     def text(self, name: str) -> str:
         """A setting of the model, as text."""
     def path(self, name: str) -> str:
@@ -344,6 +350,8 @@ def sin(v: Like) -> Value:
     """sin(v), component by component."""
 def cos(v: Like) -> Value:
     """cos(v), component by component."""
+def abs(v: Like) -> Value:
+    """The absolute value, component by component; abs(v) is the same."""
 def log_sigmoid(v: Like) -> Value:
     """log(1 / (1 + exp(-v))), accurate for large |v|."""
 def log1p(v: Like) -> Value:
@@ -354,6 +362,8 @@ def lgamma(v: Like) -> Value:
     """The logarithm of the gamma function."""
 def digamma(v: Like) -> Value:
     """The derivative of lgamma."""
+def log1mexp(v: Like) -> Value:
+    """log(1 - exp(-v)) of v above 0, accurate for small and large v."""
 def sum(v: Like) -> Value:
     """The sum of the components."""
 def cumulative_sum(v: Like) -> Value:
@@ -398,6 +408,8 @@ def row(matrix: Like, index: Like, n: int = ...) -> Value:
     """Row number `index` of a parameter, or of a value with n columns."""
 def clip(v: Like, low: Like, high: Like) -> Value:
     """v within low ... high; no gradient outside."""
+def where(mask: Like, a: Like, b: Like) -> Value:
+    """a where mask is above 0, else b. The other side has no part in value or gradient, even where it is infinite."""
 def normal_density(x: Any, mean: Like, sd: Like) -> Value:
     """The log-density of x, outside of any site."""
 def concrete_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:

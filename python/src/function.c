@@ -21,11 +21,13 @@
     X(square, RWS_SQUARE, "v * v, component by component.")                            \
     X(sin, RWS_SIN, "sin(v), component by component.")                                 \
     X(cos, RWS_COS, "cos(v), component by component.")                                 \
+    X(abs, RWS_ABS, "The absolute value, component by component; abs(v) is the same.") \
     X(log_sigmoid, RWS_LOG_SIGMOID, "log(1 / (1 + exp(-v))), accurate for large |v|.") \
     X(log1p, RWS_LOG1P, "log(1 + v), accurate near 0.")                                \
     X(expm1, RWS_EXPM1, "exp(v) - 1, accurate near 0.")                                \
     X(lgamma, RWS_LGAMMA, "The logarithm of the gamma function.")                      \
-    X(digamma, RWS_DIGAMMA, "The derivative of lgamma.")
+    X(digamma, RWS_DIGAMMA, "The derivative of lgamma.")                               \
+    X(log1mexp, RWS_LOG1MEXP, "log(1 - exp(-v)) of v above 0, accurate for small and large v.")
 EACH_FUNCTION(FUNCTION)
 
 #define ONE(name, f, doc)                                             \
@@ -159,6 +161,12 @@ static PyObject *function_normal_density(PyObject *self, PyObject *const *args, 
 {
     (void)self;
     return three("normal_density", args, n, (void *)rws_normal_density);
+}
+
+static PyObject *function_where(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    (void)self;
+    return three("where", args, n, (void *)rws_where);
 }
 
 static PyObject *function_concrete_density(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -320,6 +328,10 @@ PyMethodDef rwspy_functions[] = {
     {"row", FAST(row),
      "row(matrix, index, n=None)\n\nRow number `index` of a parameter, or of a value with n columns."},
     {"clip", FAST(clip), "clip(v, low, high)\n\nv within low ... high; no gradient outside."},
+    {"where", FAST(where),
+     "where(mask, a, b)\n\na where mask is above 0, else b. The other side has no part in value or gradient, even "
+     "where it is "
+     "infinite."},
     {"normal_density", FAST(normal_density),
      "normal_density(x, mean, sd)\n\nThe log-density of x, outside of any site."},
     {"concrete_density", FAST(concrete_density),

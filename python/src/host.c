@@ -47,10 +47,20 @@ typedef jmp_buf jump_point;
 
 /* ---- the fields of a PyThreadState that belong to a stack */
 
-#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030e0000 && !defined(Py_GIL_DISABLED)
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030f0000 && !defined(Py_GIL_DISABLED)
 #define CAN_SWAP 1
 #else
 #define CAN_SWAP 0
+#endif
+
+/* CPython 3.14 compares the stack pointer with the ends of the thread's stack. The first releases of 3.14 cannot be told
+ * about another stack, and replay. */
+#if CAN_SWAP && PY_VERSION_HEX >= 0x030e0000
+#define GUARDS_STACK 1
+#pragma weak PyUnstable_ThreadState_SetStackProtection
+#pragma weak PyUnstable_ThreadState_ResetStackProtection
+#else
+#define GUARDS_STACK 0
 #endif
 
 #if CAN_SWAP
@@ -64,7 +74,10 @@ typedef struct {
 #if PY_VERSION_HEX < 0x030c0000
     int recursion_remaining;
 #else
-    int                         py_recursion_remaining, c_recursion_remaining;
+    int                         py_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030c0000 && !GUARDS_STACK
+    int c_recursion_remaining;
 #endif
     _PyStackChunk    *datastack_chunk;
     PyObject        **datastack_top, **datastack_limit;
@@ -83,6 +96,8 @@ static inline void fields_save(fields *f, const PyThreadState *ts)
     f->recursion_remaining = ts->recursion_remaining;
 #else
     f->py_recursion_remaining = ts->py_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030c0000 && !GUARDS_STACK
     f->c_recursion_remaining = ts->c_recursion_remaining;
 #endif
     f->datastack_chunk = ts->datastack_chunk;
@@ -103,6 +118,8 @@ static inline void fields_load(const fields *f, PyThreadState *ts)
     ts->recursion_remaining = f->recursion_remaining;
 #else
     ts->py_recursion_remaining = f->py_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030c0000 && !GUARDS_STACK
     ts->c_recursion_remaining = f->c_recursion_remaining;
 #endif
     ts->datastack_chunk = f->datastack_chunk;
@@ -559,7 +576,15 @@ static void resume_swapped(rws_path *path, bool begins)
     }
     current = h;
     fields_load(&h->fields, ts);
+#if GUARDS_STACK
+    size_t bytes;
+    void  *stack = rws_path_stack(path, &bytes);
+    if (PyUnstable_ThreadState_SetStackProtection(ts, stack, bytes) != 0) PyErr_Clear(); /* too small to be guarded */
     rws_path_run(path);
+    PyUnstable_ThreadState_ResetStackProtection(ts);
+#else
+    rws_path_run(path);
+#endif
     fields_save(&h->fields, ts);
     fields_load(&own, ts);
     current = before;
@@ -814,6 +839,9 @@ bool rwspy_host_init(bool replay)
 {
     interpreter = PyInterpreterState_Get();
     replays = replay || !CAN_SWAP;
+#if GUARDS_STACK
+    replays = replays || !PyUnstable_ThreadState_SetStackProtection;
+#endif
     rwspy_host.escape = replays ? NULL : escape;
     if (pthread_key_create(&thread_key, thread_ends) == 0) return true;
     PyErr_SetString(PyExc_RuntimeError, "The system has no key for threads.");

@@ -231,6 +231,15 @@ static PyObject *path_length(PyObject *self, PyObject *name)
     return h ? branched(h, named(self, name, CALL_LENGTH)) : NULL;
 }
 
+static PyObject *path_shape(PyObject *self, PyObject *name)
+{
+    py_path *h = own(self);
+    request  c = {.kind = CALL_FIELD};
+    result   r;
+    if (!h || !(c.name = text_of(name, "The name of a field")) || !rwspy_call(h, &c, &r)) return NULL;
+    return r.field->most ? Py_BuildValue("ii", r.field->most, r.field->item) : Py_BuildValue("(i)", r.field->dim);
+}
+
 static PyObject *path_item(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     py_path *h = own(self);
@@ -475,6 +484,9 @@ static PyMethodDef methods[] = {
      "look(v)\n\nAll numbers of v, for Python code. The path splits where particles differ."},
     {"wait", path_await, METH_O, "wait(values)\n\nComputes these values now, all together."},
     {"observed", path_observed, METH_O, "observed(field)\n\nA field of the datum, for the guide."},
+    {"shape", path_shape, METH_O,
+     "shape(field)\n\nThe numbers of a field, as numpy has it: (n,), or (most items, n) of a series with items of n "
+     "numbers."},
     {"length", path_length, METH_O,
      "length(series)\n\nThe number of items of a series of the datum, as an int, for the guide."},
     {"item", FAST(item), "item(series, t)\n\nItem t of a series of the datum, for the guide."},

@@ -52,6 +52,7 @@
     CALL(PARAMETER, r->v = rws_parameter(path, c->param))                                                       \
     CALL(OBSERVED, r->v = rws_observed(path, c->name))                                                          \
     CALL(LENGTH, r->v = rws_length(path, c->name))                                                              \
+    CALL(FIELD, r->field = rws_path_field(path, c->name))                                                       \
     CALL(ITEM, r->v = rws_item(path, c->name, i[0]))                                                            \
     CALL(BRANCH, r->i = rws_branch(path, v[0]))                                                                 \
     CALL(LOOK, r->numbers = rws_look(path, v[0]))                                                               \
@@ -104,10 +105,11 @@ typedef struct {
 
 typedef struct {
     union {
-        rws_var      v;
-        int64_t      i;
-        const float *numbers;
-        void        *carry; /* of CALL_LOOP, in the path's memory */
+        rws_var          v;
+        int64_t          i;
+        const float     *numbers;
+        const rws_field *field;
+        void            *carry; /* of CALL_LOOP, in the path's memory */
     };
     union {
         rws_var        c;      /* of CALL_LSTM: the memory of the cell */

@@ -438,6 +438,16 @@ static PyObject *setup_gradient(PyObject *self, PyObject *args, PyObject *keywor
     Py_RETURN_NONE;
 }
 
+static PyObject *setup_sum(PyObject *self, PyObject *site)
+{
+    rws_setup  *s = rwspy_setup_open(self);
+    const char *text = s && PyUnicode_Check(site) ? PyUnicode_AsUTF8(site) : NULL;
+    if (s && !PyUnicode_Check(site)) PyErr_SetString(PyExc_TypeError, "The name of a site is a text.");
+    if (!text) return NULL;
+    rws_setup_gradient(s, text, RWS_SUMMED);
+    Py_RETURN_NONE;
+}
+
 static PyObject *setup_text(PyObject *self, PyObject *name)
 {
     rws_setup  *s = rwspy_setup_open(self);
@@ -509,6 +519,11 @@ static PyMethodDef methods[] = {
      "through "
      "the value,\n"
      "or by its \"score\". Without a choice it comes by score where a program branches on the value."},
+    {"sum", setup_sum, METH_O,
+     "sum(site)\n\nAll values of this choice are gone through in training and answers, in the place of a draw; the "
+     "guide may "
+     "leave the site\n"
+     "out."},
     {"text", setup_text, METH_O, "text(name)\n\nA setting of the model, as text."},
     {"path", setup_path, METH_O, "path(name)\n\nA setting that is the path of a file; it becomes absolute."},
     {"_field", setup_field, METH_VARARGS, NULL},

@@ -14,7 +14,7 @@ prototypes() {
         sub(/^ /, "", text)
         if (text ~ /^(typedef|struct|enum|union|extern)/ || !match(text, /rws_[a-z0-9_]+ ?\(/)) return
         sub(/^static inline /, "", text)
-        sub(/ *(\{|__attribute__|RWS_MUST_CHECK).*/, "", text)
+        sub(/ *(\{|__attribute__|RWS_MUST_CHECK|RWS_READS).*/, "", text)
         sub(/ *;? *$/, "", text)
         print text
     }
@@ -54,7 +54,7 @@ while [ $# -ge 2 ]; do
     report $? "and its constants"
 
     example "$page" >example.c
-    [ -s example.c ] && ${CC:-cc} -std=c11 -Wall -Wextra -pedantic -Wno-missing-field-initializers -Werror \
+    [ -s example.c ] && ${CC:-cc} -std=c11 -Wall -Wextra -pedantic -Werror \
         -I "$(dirname "$header")" -c example.c -o example.o >out 2>err
     report $? "its example compiles"
 

@@ -34,7 +34,11 @@ export function showCompare(main, rest, parameters) {
   const view = readView(parameters);
   let charts = new Map(),
     latest = []; // by section and panel; the runs that are shown
-  const controls = h("div.controls");
+  // Each control has a part of its own, so that one that changes leaves focus and typing in the others alone.
+  const parts = Object.fromEntries(
+    ["models", "metrics", "axes", "panels", "filter", "chosen"].map(name => [name, h("div.part")]),
+  );
+  const controls = h("div.controls", Object.values(parts));
   const legend = h("div.legend", { role: "group", "aria-label": "curves" });
   const body = h("div.compare");
   const note = h("p.quiet");
@@ -82,7 +86,7 @@ export function showCompare(main, rest, parameters) {
       refresh();
     };
     view.panelShown = keys.includes(view.panel) ? view.panel : "none";
-    fillIf(controls, [models, metrics, keys, { ...view }], () => [
+    fillIf(parts.models, [models, view.model], () =>
       models.length > 1
         ? choice(
             "Model ",
@@ -90,7 +94,9 @@ export function showCompare(main, rest, parameters) {
             models.map(m => [m, modelName(m)]),
             v => set({ model: v, metrics: "" }),
           )
-        : null,
+        : [],
+    );
+    fillIf(parts.metrics, [metrics, view.model], () =>
       h(
         "div.set",
         { role: "group", "aria-label": "metrics" },
@@ -106,15 +112,19 @@ export function showCompare(main, rest, parameters) {
           ),
         ),
       ),
-      axisControls(view, set),
+    );
+    fillIf(parts.axes, [view.x, view.log], () => axisControls(view, set));
+    fillIf(parts.panels, [keys, view.panelShown], () =>
       choice(
         "Panels ",
-        keys.includes(view.panel) ? view.panel : "none",
+        view.panelShown,
         [...keys.filter(k => k !== "method"), "method", "none"]
           .filter((k, i, a) => a.indexOf(k) === i && (k === "none" || keys.includes(k)))
           .map(k => [k, k === "none" ? "none" : keyName(k)]),
         v => set({ panel: v }),
       ),
+    );
+    fillIf(parts.filter, view.filter, () =>
       h("input", {
         type: "search",
         id: "filter",
@@ -123,14 +133,16 @@ export function showCompare(main, rest, parameters) {
         "aria-label": "filter the runs",
         onchange: e => set({ filter: e.target.value }),
       }),
+    );
+    fillIf(parts.chosen, view.runs, () =>
       view.runs
         ? h(
             "button.plain",
             { onclick: () => set({ runs: "" }) },
             `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`,
           )
-        : null,
-    ]);
+        : [],
+    );
   }
 
   // Runs are named one by one only if they are not all that the model has, or all that have not failed.
@@ -252,7 +264,7 @@ export function showCompare(main, rest, parameters) {
       body.replaceChildren(element);
     };
     if (runs.size === 0) {
-      fillIf(controls, null, () => []);
+      for (const part of Object.values(parts)) fillIf(part, null, () => []);
       return blank(nothing());
     }
     const metrics = metricsOf(list);

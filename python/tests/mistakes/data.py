@@ -43,6 +43,6 @@ class Signs(Pixels):
 
 PLANTED = [
     (Times, "impossible", "warning", "x", "x = -3", False),
-    (Pixels, "program", "mistake", None, "at site \"x\", which takes 0, 1 or a grey value", False),
+    (Pixels, "program", "mistake", None, "at site \"x\", which is 0 or 1", False),
     (Signs, "program", "mistake", None, "The data have -1 at site \"x\"", False),
 ]

@@ -79,7 +79,7 @@ gives 0 "by score" train "$toy" --method vimco -n 10 --set site.leaf=score --out
 grep -q '"site.leaf": "score"' scored/config.json
 report $? "is part of the configuration"
 gives 0 "and continues" train --out scored --resume -n 20
-refuses 'score or reparameterised' train "$toy" --set site.leaf=yes
+refuses 'score, reparameterised or sum' train "$toy" --set site.leaf=yes
 refuses 'cannot be reparameterised' train "$toy" -n 1 --set site.colour=reparameterised
 gives 0 "an unknown site" train "$toy" -n 2 --set site.leafs=score
 grep -q 'No particle has visited site "leafs"' err

@@ -1,9 +1,10 @@
 #!/bin/sh
-# test_mpi.sh PROGRAM MODEL.so - one run over a few ranks, in seconds: the same bits as alone, a rank that is killed,
+# test_mpi.sh PROGRAM MODEL.so CONDITIONAL.so - one run over a few ranks, in seconds: the same bits as alone, a rank that is killed,
 # ranks that do not belong together. `make test-cluster` tests more. Skipped where no MPI is installed.
 set -u
-rws=$(realpath "${1:?usage: test_mpi.sh PROGRAM MODEL.so}")
-toy=$(realpath "${2:?usage: test_mpi.sh PROGRAM MODEL.so}")
+rws=$(realpath "${1:?usage: test_mpi.sh PROGRAM MODEL.so CONDITIONAL.so}")
+toy=$(realpath "${2:?usage: test_mpi.sh PROGRAM MODEL.so CONDITIONAL.so}")
+conditional=$(realpath "$3")
 here=$(realpath "$(dirname "$0")")
 . "$here/../../tap.sh"
 . "$here/mpi.sh"
@@ -32,6 +33,7 @@ same pcfg 2 "pcfg --method ws --shards 3 -b 6 -k 5 -n 8 --eval-data 10 --json"
 same cut 2 "gmm --method vimco --shards 2 --particle-shards 3 -k 7 -n 40 --json"
 same relax 2 "gmm --method relax --shards 1 --particle-shards 2 -k 4 -n 20 --json"
 same plug-in 2 "$toy --shards 3 -n 40 --json"
+same inputs 2 "$conditional --method ws --shards 3 -k 4 -n 12 --json" # dreams have the inputs of the batch
 # Ranks of one machine share memory. Without it all messages go by MPI, as between machines.
 export RWS_SHARED_MEMORY=no
 same gmm-by-MPI 3 "gmm --method ww --shards 4 -n 60 --json"

@@ -979,6 +979,35 @@ def test_folders():
     server.stop()
 
 
+def test_inputs():
+    """A conditional model that was resumed: its inputs are described, answers are those of the command, samples have the inputs."""
+    source, plugin = os.path.join(HERE, "..", "..", "..", "examples", "lines.c"), os.path.join(WORK, "lines.so")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler or not os.path.exists(source):
+        report(True, "a conditional model is asked # SKIP there is no C compiler, or no examples")
+        return
+    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-I", os.path.join(HERE, "..", "..", "..", "include"), source, "-o", plugin, "-lm"], check=True)
+    folder = os.path.join(WORK, "conditional")
+    out = os.path.join(folder, "lines")
+    rws("train", plugin, "-k", "5", "--iterations", "10", "--eval-every", "5", "--out", out)
+    rws("train", plugin, "--iterations", "20", "--out", out, "--resume")
+    server = Server(folder, "--port", "0", "--model", plugin)
+    try:
+        run = server.json("/api/runs")["runs"][0]
+        fields = {f["name"]: f for f in server.json(f"/api/runs/{run['id']}/ask")["fields"]}
+        report(fields["x"]["input"] is True and fields["y"]["input"] is False, "an input is described as one", fields)
+        x, y = [-1, 0.5, 2], [0.2, 0.4, 1.5]
+        answer = server.json(f"/api/runs/{run['id']}/infer", {"fields": {"x": x, "y": y}, "particles": 2000, "seed": 1})
+        told = json.loads(rws("infer", out, "[-1 0.5 2] [0.2 0.4 1.5]", "--particles", "2000", "--seed", "1", "--json").stdout.splitlines()[-1])
+        report(answer["log_evidence"] == told["log_evidence"] and answer["ess"] == told["ess"], "a run that was resumed answers at the inputs as the command does", (answer["log_evidence"], told["log_evidence"]))
+        samples = server.json(f"/api/runs/{run['id']}/sample", {"n": 4, "fields": {"x": x}})["samples"]
+        report(all(s["fields"]["x"] == x and len(s["fields"]["y"]) == 3 for s in samples), "and its samples have the inputs", samples[0])
+        status, _, data = server.ask(f"/api/runs/{run['id']}/infer", {"fields": {"y": y}})
+        report(status == 400 and b'"x"' in data.replace(b"\\", b""), "an input that is missing is named", (status, data[:300]))
+    finally:
+        server.stop()
+
+
 def test_plugin():
     """A model of one's own, with a field and a series: refused unless it is named, then asked, sampled and scored."""
     source, plugin = os.path.join(HERE, "..", "..", "..", "examples", "hmm.c"), os.path.join(WORK, "hmm.so")
@@ -1337,6 +1366,7 @@ def main():
     test_long_keys()
     test_unequal()
     test_folders()
+    test_inputs()
     test_plugin()
     test_wide()
     test_slow_lot()

@@ -193,6 +193,7 @@ static void tables_and_paths_refuse_null(void **unused)
     HOLDS(rws_method_at(0, NULL) && rws_optimiser_at(0, NULL) && !rws_model_at(-1));
     HOLDS(!rws_path_slot(NULL) && rws_path_ended(NULL) && rws_path_failure(NULL, NULL) == RWS_BAD_INPUT);
     RETURNS(rws_path_run(NULL));
+    HOLDS(!rws_path_stack(NULL, NULL));
     RETURNS(rws_path_pause(NULL));
     RETURNS(rws_path_refuse(NULL, RWS_BAD_INPUT, NULL));
 }

@@ -194,6 +194,10 @@ static void what_cannot_be_asked_is_refused(void **state)
     p = posterior_for(&rws_model_gmm, (rws_config){0});
     refused(p, (rws_question){.text = "1"}, "Model gmm cannot be asked by a text: it does not read what users type.");
     refused(p, (rws_question){.fields = none}, "The question has no value for the field \"x\".");
+    const float *x[] = {(const float[]){1, 2}};
+    refused(p, (rws_question){.fields = x, .n_fields = 2}, "The question has 2 fields; model gmm declares 1.");
+    refused(p, (rws_question){.fields = x, .n_fields = 1, .dims = (const int[]){2}},
+            "The question has 2 numbers for the field \"x\", which has 1.");
     rws_posterior_free(p);
 }
 

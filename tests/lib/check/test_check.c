@@ -134,13 +134,88 @@ static void test_impossible(void **state)
     assert_string_equal(
         rws_trainer_impossible(t),
         "No particle has explained 1 of the 100 training data so far, which teach nothing; the first is datum 17 "
-        "(x = -3), which is impossible at site \"x\" of the batch of iteration 1.");
+        "(x = -3), which is impossible at site \"x\" (iteration 1).");
+    rws_trainer_free(t);
+}
+
+/* ---- data that are not whole: a field of two numbers, a series of up to three items, a label */
+
+static int skipped; /* which number `data` leaves out: 0 to 2 of the field and the label, 3: the length, 4: an item */
+
+static rws_status holes_setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random, (void)state, (void)err;
+    rws_setup_field(s, "y", 2);
+    rws_setup_series(s, "items", 1, 3);
+    rws_setup_label(s, "kind", 1);
+    return RWS_OK;
+}
+
+static rws_status holes_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                             float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)random, (void)err;
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < 2; k++)
+            if (skipped != k || i != 3) fields[0][2 * i + k] = 1;
+        if (skipped != 3) fields[1][4 * i] = 2; /* the third item is never written */
+        fields[1][4 * i + 1] = 1;
+        if (skipped != 4) fields[1][4 * i + 2] = 1;
+        if (skipped != 2) fields[2][i] = NAN;
+    }
+    return RWS_OK;
+}
+
+static void holes_program(rws_path *path, const void *state)
+{
+    (void)state;
+    const rws_var zero = rws_constant(path, 0), one = rws_constant(path, 1);
+    rws_normal(path, "y", zero, one); /* for both of its numbers */
+    for (int t = 0; t < 2; t++) rws_normal(path, "items", zero, one);
+}
+
+static void nothing(rws_path *path, const void *state)
+{
+    (void)path, (void)state;
+}
+
+static void test_holes(void **state)
+{
+    (void)state;
+    const rws_model m = {.abi = RWS_ABI,
+                         .name = "holes",
+                         .help = "nothing to learn",
+                         .defaults = {.batch = 5, .particles = 1, .n_test = 5},
+                         .setup = holes_setup,
+                         .data = holes_data,
+                         .guide = nothing,
+                         .model = holes_program};
+    const char     *says[] = {
+            "The model's function `data` left number 0 of field \"y\" of datum 3 as it was; it fills 2 numbers",
+            "number 1 of field \"y\" of datum 3",
+            "number 0 of field \"kind\" of datum 0",
+            "number 0 of field \"items\" of datum 0",
+            "number 2 of field \"items\" of datum 0",
+    };
+    rws_trainer *t;
+    rws_error    err;
+    for (skipped = 0; skipped < 5; skipped++) {
+        assert_int_equal(rws_trainer_new(&(rws_config){0}, &m, &t, &err), RWS_BAD_INPUT);
+        if (!strstr(err.text, says[skipped])) fail_msg("%s", err.text);
+    }
+    rws_measures measured;
+    assert_int_equal(rws_trainer_new(&(rws_config){0}, &m, &t, &err), RWS_OK);
+    assert_int_equal(rws_trainer_evaluate(t, &measured, &err), RWS_OK);
+    for (int i = 0; i < measured.n; i++) /* of four numbers that are 1 */
+        if (strcmp(measured.names[i], "log_evidence") == 0)
+            assert_true(fabs(measured.value[i] + 2 + 2 * log(2 * acos(-1))) < 1e-5);
     rws_trainer_free(t);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_planted), cmocka_unit_test(test_nothing),
-                                       cmocka_unit_test(test_unchanged), cmocka_unit_test(test_impossible)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_holes), cmocka_unit_test(test_planted),
+                                       cmocka_unit_test(test_nothing), cmocka_unit_test(test_unchanged),
+                                       cmocka_unit_test(test_impossible)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

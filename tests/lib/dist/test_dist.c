@@ -795,6 +795,7 @@ static void mixed_program(rws_path *path, void *context)
     const rws_family   *normal = rws_family_find("normal");
     const rws_component good[] = {{normal, scalar}, {normal, scalar}}, uneven[] = {{normal, scalar}, {normal, wide}},
                         empty[] = {{normal, scalar}, {NULL, NULL}}, bare[] = {{normal, scalar}, {normal, NULL}};
+    const rws_component *volatile nothing = NULL; /* which the compiler would warn of */
     rws__path_side(path, RWS_SIDE_GUIDE);
     switch (which) {
     case 0:
@@ -803,7 +804,7 @@ static void mixed_program(rws_path *path, void *context)
     case 3: rws_mixture(path, "v", two, uneven, 2); break;
     case 4: rws_mixture(path, "v", two, empty, 2); break;
     case 5: rws_mixture(path, "v", two, bare, 2); break;
-    case 6: rws_mixture(path, "v", two, NULL, 2); break;
+    case 6: rws_mixture(path, "v", two, nothing, 2); break;
     case 7: rws_site_visit(path, "v", rws_family_find("mixture"), &two); break;
     case 8: rws_categoricals(path, "v", rws_constants(path, (float[]){1, 2, 3}, 3), 2); break;
     case 9: rws_multinomial(path, "v", two, two); break;

@@ -48,6 +48,7 @@ FUNCTION(magnitude, RWS_ABS, a, fabs(x[j]))
 FUNCTION(log_sigmoid, RWS_LOG_SIGMOID, a, -log1p(exp(-x[j])))
 FUNCTION(log_plus, RWS_LOG1P, rws_affine(path, a, 0.3f, 0), log1p((double)0.3f * x[j]))
 FUNCTION(exp_minus, RWS_EXPM1, a, expm1(x[j]))
+FUNCTION(log_minus, RWS_LOG1MEXP, rws_affine(path, a, 1, 3), log1p(-exp(-x[j] - 3)))
 FUNCTION(log_gamma, RWS_LGAMMA, rws_affine(path, a, 1, 3), lgamma(x[j] + 3))
 
 /* log Gamma at 3 + x, 4 + x, … differ by logarithms; so the digamma function is checked by its recurrence. */
@@ -82,6 +83,21 @@ static rws_var max_program(rws_path *path, rws_var a, rws_var b)
 static double max_twin(const double *x)
 {
     SUM(fmax(x[j], x[N + j]) * fmax((double)0.3f, x[j]));
+}
+
+/* The side that is not taken is infinite there, or no number, and its gradient would be, too. */
+static rws_var masked_program(rws_path *path, rws_var a, rws_var b)
+{
+    const float   mask[N] = {1, 0, 1, 0}, poles[N] = {-INFINITY, 0, -INFINITY, 0};
+    const rws_var m = rws_constants(path, mask, N), pole = rws_constants(path, poles, N);
+    const rws_var infinite =
+        rws_apply(path, RWS_LOG, rws_mul(path, rws_apply(path, RWS_SQUARE, b), rws_affine(path, m, -1, 1)));
+    return weighted(path, rws_where(path, m, rws_mul(path, a, b), rws_add(path, infinite, pole)));
+}
+
+static double masked_twin(const double *x)
+{
+    SUM(j % 2 ? log(x[N + j] * x[N + j]) : x[j] * x[N + j]);
 }
 
 static rws_var power_program(rws_path *path, rws_var a, rws_var b)
@@ -252,9 +268,9 @@ static double solve_twin(const double *x)
 static const subject subjects[] = {
     SUBJECT(root),        SUBJECT(square),   SUBJECT(sine),      SUBJECT(cosine),    SUBJECT(magnitude),
     SUBJECT(log_sigmoid), SUBJECT(log_plus), SUBJECT(exp_minus), SUBJECT(log_gamma), SUBJECT(digamma),
-    SUBJECT(min),         SUBJECT(max),      SUBJECT(power),     SUBJECT(dot),       SUBJECT(running),
-    SUBJECT(many),        SUBJECT(row),      SUBJECT(matmul),    SUBJECT(matvec),    SUBJECT(cholesky),
-    SUBJECT(gaussian),    SUBJECT(solve),
+    SUBJECT(log_minus),   SUBJECT(masked),   SUBJECT(min),       SUBJECT(max),       SUBJECT(power),
+    SUBJECT(dot),         SUBJECT(running),  SUBJECT(many),      SUBJECT(row),       SUBJECT(matmul),
+    SUBJECT(matvec),      SUBJECT(cholesky), SUBJECT(gaussian),  SUBJECT(solve),
 };
 
 typedef struct {

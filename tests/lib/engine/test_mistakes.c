@@ -242,6 +242,32 @@ static void negative(rws_path *path, const void *state)
     rws_constants(path, (float[]){0}, -3);
 }
 
+/* What rws_constants does where the compiler knows the length of an array. */
+static void too_many(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_constants_sized(path, (float[]){0, 1}, 3, 2 * sizeof(float));
+}
+
+static void too_few_parameters(rws_path *path, const void *state)
+{
+    (void)state;
+    const rws_var mean = zero(path);
+    rws_site_visit_sized(path, "a", rws_family_find("normal"), &mean, sizeof mean);
+}
+
+static void misspells_field(rws_path *path, const void *state)
+{
+    (void)state;
+    if (rws_path_field(path, "x")->dim == 1) rws_path_field(path, "X");
+}
+
+static void no_sd(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_normal(path, "a", zero(path), (rws_var){0});
+}
+
 static void no_onehot(rws_path *path, const void *state)
 {
     (void)state;
@@ -254,23 +280,25 @@ static void concat_none(rws_path *path, const void *state)
     rws_concat(path, NULL, 0);
 }
 
+static const rws_var *volatile no_values; /* NULL, which the compiler would see */
+
 static void concat_null(rws_path *path, const void *state)
 {
     (void)state;
-    rws_concat(path, NULL, 2);
+    rws_concat(path, no_values, 2);
 }
 
 static void sum_null(rws_path *path, const void *state)
 {
     (void)state;
-    rws_sum_many(path, NULL, 2);
+    rws_sum_many(path, no_values, 2);
 }
 
 static void await_null(rws_path *path, const void *state)
 {
     (void)state;
     rws_await(path, NULL, 0);
-    rws_await(path, NULL, 2);
+    rws_await(path, no_values, 2);
 }
 
 static void huge_slice(rws_path *path, const void *state)
@@ -394,6 +422,11 @@ static void wrong_shapes(void **unused)
         {negative, x_only, RWS_BAD_INPUT, "In the guide, before its first site: rws_constants takes at least one"},
         {no_onehot, x_only, RWS_BAD_INPUT, "rws_onehot makes a vector of at least one number, not of 0."},
         {concat_none, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
+        {too_many, x_only, RWS_BAD_INPUT, "rws_constants takes 3 numbers of an array that has 2."},
+        {too_few_parameters, x_only, RWS_BAD_INPUT,
+         "rws_site_visit was given 1 parameters; the family \"normal\" has 2."},
+        {misspells_field, x_only, RWS_BAD_INPUT, "The data have no field \"X\" (did you mean \"x\"?)."},
+        {no_sd, x_only, RWS_BAD_INPUT, "rws_normal"},
         {concat_null, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
         {sum_null, x_only, RWS_BAD_INPUT, "rws_sum_many takes at least one value, not 0."},
         {await_null, x_only, RWS_BAD_INPUT, "rws_await was given no values (NULL)."},

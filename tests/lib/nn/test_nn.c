@@ -640,6 +640,7 @@ static void declarations_that_cannot_be(void **state)
     }
     for (int i = 0; i < 8; i++) {
         rws_setup bad = {.seed = 1};
+        const int *volatile nothing = NULL; /* which the compiler would warn of */
         switch (i) {
         case 0: rws_setup_attention(&bad, RWS_PHI, "bad", 6, 4, 6); break;
         case 1: rws_setup_attention(&bad, RWS_PHI, "bad", 6, 0, 6); break;
@@ -647,7 +648,7 @@ static void declarations_that_cannot_be(void **state)
         case 3: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, RWS_SUM, (int[]){3}, 1); break;
         case 4: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, (rws_pooling)3, (int[]){3, 2}, 2); break;
         case 5: rws_setup_residual_mlp(&bad, RWS_PHI, "bad", RWS_TANH, 3, 4, 0, 2); break;
-        case 6: rws_setup_mlp(&bad, RWS_PHI, "bad", RWS_TANH, RWS_ZERO, NULL, 3); break;
+        case 6: rws_setup_mlp(&bad, RWS_PHI, "bad", RWS_TANH, RWS_ZERO, nothing, 3); break;
         default:
             rws_setup_conv_transpose2d(
                 &bad, RWS_PHI, "bad",

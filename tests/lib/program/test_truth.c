@@ -9,7 +9,7 @@
 
 enum { WAYS = 3, LEAVES = 2, DEPTH = 2 };
 
-typedef enum { PLAIN, CONTINUOUS, ENDLESS, NOT_A_NUMBER, BAD_TRUTH, BAD_SCALE, BAD_ROW } kind;
+typedef enum { PLAIN, CONTINUOUS, ENDLESS, NOT_A_NUMBER, BAD_TRUTH, BAD_SCALE, BAD_LENGTH, BAD_ROW } kind;
 
 static kind kind_now; /* what the model does wrong */
 
@@ -24,7 +24,8 @@ typedef struct {
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
     world       *w = ((void)random, (void)err, *state = rws_setup_alloc(s, sizeof *w));
-    const double wrong[2] = {0.5, 1.5}, too_much[2 * WAYS] = {0.2, 0.5, 0.3, 0.6, 0.3, 0.2};
+    const double wrong[2] = {0.5, 1.5}, too_few[2 * WAYS - 1] = {0.2, 0.5, 0.3, 0.6, 0.3},
+                 too_much[2 * WAYS] = {0.2, 0.5, 0.3, 0.6, 0.3, 0.2};
     if (!w) return RWS_OK;
     rws_setup_field(s, "x", 1);
     w->ways = rws_setup_param(s, RWS_THETA, "theta.ways", 2, WAYS, RWS_UNIFORM);
@@ -32,7 +33,9 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     w->odds = rws_setup_param(s, RWS_THETA, "theta.odds", 1, 2, RWS_UNIFORM);
     w->shift = rws_setup_param(s, RWS_THETA, "theta.shift", 1, 1, RWS_ZERO);
     w->net = rws_setup_mlp(s, RWS_PHI, "phi.net", RWS_TANH, RWS_UNIFORM, (int[]){1, 4, WAYS}, 3);
-    rws_setup_truth(s, w->ways, RWS_LOGITS, kind_now == BAD_ROW ? too_much : true_ways);
+    if (kind_now == BAD_LENGTH)
+        rws_setup_truth_sized(s, w->ways, RWS_LOGITS, too_few, __builtin_object_size(too_few, 0));
+    else rws_setup_truth(s, w->ways, RWS_LOGITS, kind_now == BAD_ROW ? too_much : true_ways);
     rws_setup_truth(s, w->sd, RWS_LOGARITHMS, &true_sd);
     rws_setup_truth(s, w->odds, kind_now == BAD_SCALE ? (rws_scale)17 : RWS_LOG_ODDS,
                     kind_now == BAD_TRUTH ? wrong : true_odds);
@@ -230,6 +233,8 @@ static void mistakes_get_a_sentence(void **state)
         {NOT_A_NUMBER, RWS_BROKEN, "not a number for test datum 0", false},
         {BAD_TRUTH, RWS_BAD_INPUT, "\"theta.odds\" has 1.5 as number 1, which is not a probability", true},
         {BAD_SCALE, RWS_BAD_INPUT, "rws_setup_truth takes a parameter", true},
+        {BAD_LENGTH, RWS_BAD_INPUT, "The truth of parameter \"theta.ways\" takes 6 numbers, and the array has 5.",
+         true},
         {BAD_ROW, RWS_BAD_INPUT, "\"theta.ways\" has probabilities in row 1 that add up to 1.1, not to 1", true},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

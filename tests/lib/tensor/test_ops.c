@@ -67,9 +67,9 @@ static float *take_floats(trial *t, die *d, size_t n)
 static double domain(int f, die *d)
 {
     const double x = die_between(d, 0.2, 2) * (die_below(d, 2) ? 1 : -1); /* away from the kinks at 0 */
-    return f == RWS_LOG || f == RWS_SQRT || f == RWS_LGAMMA || f == RWS_DIGAMMA ? fabs(x)
-           : f == RWS_LOG1P                                                     ? x / 2.5
-                                                                                : x;
+    return f == RWS_LOG || f == RWS_SQRT || f == RWS_LGAMMA || f == RWS_DIGAMMA || f == RWS_LOG1MEXP ? fabs(x)
+           : f == RWS_LOG1P                                                                          ? x / 2.5
+                                                                                                     : x;
 }
 
 static double make(const trial *t, kind kind, die *d)
@@ -405,7 +405,7 @@ static int first_k(const shape *s)
 
 static int last_k(const shape *s)
 {
-    return s->each_function ? RWS_LOG : s->each_map ? RWS_DIGAMMA : s->k;
+    return s->each_function ? RWS_LOG : s->each_map ? RWS_LOG1MEXP : s->k;
 }
 
 /* One test for each op. */

@@ -238,6 +238,8 @@ static void functions_at_the_ends(void **state)
         {RWS_LOG1P, {-1, 1e-20f, INFINITY}, {-inf, 1e-20, inf}},
         {RWS_EXPM1, {-INFINITY, 1e-20f, 88}, {-1, 1e-20, 1.6516362549940018e38}},
         {RWS_EXPM1, {89, 1e4f, INFINITY}, {inf, inf, inf}},
+        {RWS_LOG1MEXP, {1e-20f, 1, 50}, {-46.051701859880914, -0.45867514538708193, -1.9287498479639178e-22}},
+        {RWS_LOG1MEXP, {0, INFINITY, 1e-3f}, {-inf, 0, -6.9082552376526}},
         {RWS_LGAMMA, {1e-30f, 1e6f, -0.5f}, {69.07755278982137, 12815504.569147882, 1.2655121234846454}},
         {RWS_DIGAMMA, {1e-3f, 1e6f, -0.5f}, {-1000.5755719318103, 13.815510057964191, 0.03648997397857652}},
     };
@@ -253,7 +255,7 @@ static void functions_at_the_ends(void **state)
 static void functions_keep_nan(void **state)
 {
     (void)state;
-    for (int f = RWS_LINEAR; f <= RWS_DIGAMMA; f++) {
+    for (int f = RWS_LINEAR; f <= RWS_LOG1MEXP; f++) {
         float x[9], y[9];
         for (int i = 0; i < 9; i++) x[i] = i % 2 ? NAN : -NAN; /* in vectors of eight, and alone */
         rws_call c = {.n = 1, .dim = 9, .n_in = 1, .args = {.k = f}, .in = {{x, NULL, 9}}, .out = y};

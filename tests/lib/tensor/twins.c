@@ -45,6 +45,7 @@ double function(int f, double x)
     case RWS_EXPM1: return exp(x) - 1;
     case RWS_LGAMMA: return lgamma(x);
     case RWS_DIGAMMA: return slope_of_lgamma(x);
+    case RWS_LOG1MEXP: return log(1 - exp(-x));
     }
     fail_msg("no twin for function %d", f);
     return 0;

@@ -76,6 +76,7 @@ static double map_slope(int f, double x)
     case RWS_EXPM1: return exp(x);
     case RWS_LGAMMA: return slope_of_lgamma(x);
     case RWS_DIGAMMA: return bend_of_lgamma(x);
+    case RWS_LOG1MEXP: return 1 / (exp(x) - 1);
     default: fail_msg("no twin for function %d", f); return 0;
     }
 }
@@ -93,6 +94,11 @@ static void smaller(const row *r)
 static void larger(const row *r)
 {
     EACH(fmax(at(r, 0, j), at(r, 1, j)));
+}
+
+static void where(const row *r)
+{
+    EACH(at(r, 0, j) > 0 ? at(r, 1, j) : at(r, 2, j));
 }
 
 static void power(const row *r)
@@ -307,6 +313,12 @@ static const subject list[] = {
       {5, TWO(REAL, 5, REAL, 5)},
       {5, TWO(REAL, 1, REAL, 5)},
       {33, TWO(REAL, 33, REAL, 1)}}},
+    {"where",
+     where,
+     {{1, THREE(REAL, 1, REAL, 1, REAL, 1)},
+      {5, THREE(REAL, 5, REAL, 5, REAL, 5)},
+      {5, THREE(REAL, 1, REAL, 5, REAL, 1)},
+      {33, THREE(REAL, 33, REAL, 1, REAL, 33)}}},
     {"power",
      power,
      {{1, TWO(POSITIVE, 1, REAL, 1)},

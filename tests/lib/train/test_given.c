@@ -878,7 +878,7 @@ static void sites_are_checked(void **state)
     rws_error    err = {""};
     rws_config   c = {.model = "curved", .set = {"site.b=scores"}, .n_set = 1};
     assert_int_equal(rws_trainer_new(&c, &curved, &t, &err), RWS_BAD_INPUT);
-    assert_string_equal(err.text, "Setting site.b is score or reparameterised, not \"scores\".");
+    assert_string_equal(err.text, "Setting site.b is score, reparameterised or sum, not \"scores\".");
     c.set[0] = "site.=score";
     assert_int_equal(rws_trainer_new(&c, &curved, &t, &err), RWS_BAD_INPUT);
     c.set[0] = "site.c=score";

@@ -494,7 +494,7 @@ static void wide_model(rws_path *path, const void *state)
     const rws_var   m = rws_normal(path, "m", rws_constant(path, 0), rws_constant(path, 1));
     const rws_var   zeros = k == LISTED ? rws_zeros(path, NUMBERS) : rws_constant(path, 0);
     rws_normal(path, k == CAPITAL ? "Y" : "y", rws_add(path, m, zeros), rws_constant(path, 2));
-    rws_bernoulli(path, "bits", rws_add(path, m, rws_zeros(path, NUMBERS)));
+    rws_bernoulli(path, "bits", rws_add(path, m, zeros));
 }
 
 static const rws_model wide = {

@@ -77,8 +77,22 @@ static rws_status signed_data(const void *state, rws_split split, uint64_t first
     return fill(fields, n, -1, random);
 }
 
+static rws_status half_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                            float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)err;
+    return fill(fields, n, 0.5f, random);
+}
+
+static void writing_model(rws_path *path, const void *state)
+{
+    const mixture *m = state;
+    rws_param_values(m->means)[1] += 1e-3f;
+    mixture_model(path, state);
+}
+
 const planted planted_data[] = {
-    {"data that write to a parameter", "writes", RWS_MISTAKE, "theta.means", "undoes", NULL, false, mixture_guide,
+    {"data that write to a parameter", "writes", RWS_MISTAKE, "theta.means", "undoes", NULL, true, mixture_guide,
      mixture_model, writing_data},
     {"one datum in a hundred below 0", "impossible", RWS_WARNING, "x", "17 (x = -3)", NULL, false, mixture_guide,
      times_model, times_data},
@@ -86,6 +100,10 @@ const planted planted_data[] = {
      all_data},
     {"pixels up to 16", "program", RWS_MISTAKE, NULL, "The data have 16 at site \"x\"", NULL, false, mixture_guide,
      bits_model, grey_data, bits_setup},
+    {"bits of one half", "program", RWS_MISTAKE, NULL, "The data have 0.5 at site \"x\"", NULL, false, mixture_guide,
+     bits_model, half_data, bits_setup},
+    {"a model that writes to a parameter", "writes", RWS_MISTAKE, "theta.means", "A program writes to the parameter",
+     NULL, true, mixture_guide, writing_model},
     {"bits of -1 and 1", "program", RWS_MISTAKE, NULL, "The data have -1 at site \"x\"", NULL, false, mixture_guide,
      bits_model, signed_data, bits_setup},
     {0},
