@@ -64,7 +64,7 @@ _SPELLED = {
     "rws_constants": "p.constant", "rws_zeros": "p.constant", "rws_branch": "p.integer", "rws_look": "p.numbers", "rws_choose": "p.choose",
     "rws_layer_bias": "layer.bias", "rws_param_values": "param.values", "rws_parameter": "the parameter itself", "rws_site_visit": "p.visit",
     "rws_var": "value", "rws_alloc": "a local variable", "rws_await": "p.wait", "rws_detach": "rws.detach", "rws_stop": "rws.detach",
-    "rws_apply": "rws.exp and its like", "rws_path_field": "p.shape", "rws_slice": "x[i:j]", "rws_embedding": "the layer", "rws_draw_noise": "a draw",
+    "rws_apply": "rws.exp and its like", "rws_path_field": "p.shape", "rws_shared_loop": "p.loop", "rws_slice": "x[i:j]", "rws_embedding": "the layer", "rws_draw_noise": "a draw",
     "rws_report_text": "p.report", "rws_setup_truth": "the truth of a parameter", "rws_fail": "an exception", "rws_status": "status",
     "rws_support": "support of rws.Family", "rws_model": "rws.Model", "rws_user_model": "the model of a shared object",
     "rws_checksum": "checksum", "rws_affine": "a * x + b", "rws_add": "+", "rws_sub": "-", "rws_mul": "*", "rws_div": "/", "rws_setup_model": "self",

@@ -24,8 +24,8 @@ class Abandoned(BaseException):
 class Value:
     """A vector of numbers for each particle of a path. It belongs to the execution of the program that made it.
 
-    Operators work component by component. int(v), bool(v) and v == 3 give the number itself, for Python's own
-    control flow: the particles part where they differ.
+    Operators work component by component. int(v), bool(v) and v == 3 give the number itself, for Python's own control flow:
+    the particles part where they differ.
     """
     def __add__(self, other: Like) -> Value: ...
     def __radd__(self, other: Like) -> Value: ...
@@ -56,8 +56,8 @@ class Value:
     def __getitem__(self, index: Any) -> Value: ...
 
 class Param:
-    """A matrix of numbers to learn. In a program it stands for its values, as one vector; of a matrix of several rows,
-    w[i] is a row and w[i, j] a number."""
+    """A matrix of numbers to learn. In a program it stands for its values, as one vector; of a matrix of several rows, w[i] is
+    a row and w[i, j] a number."""
     def __add__(self, other: Like) -> Value: ...
     def __radd__(self, other: Like) -> Value: ...
     def __sub__(self, other: Like) -> Value: ...
@@ -98,11 +98,10 @@ class Param:
         """(rows, cols)"""
 
 class Layer:
-    """A function with parameters: layer(x), or layer([a, b]) for an input in parts, whose products are computed
-    once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h); an lstm takes and
-    gives two: h, c = cell(x, (h, c)). Over items, a list: set_encoder(items), attention(query, items), and
-    last, states = bidirectional(items), where states has the two states after each item.
-    """
+    """A function with parameters: layer(x), or layer([a, b]) for an input in parts, whose products are computed once for each
+    part that several particles share. Cells (rnn, gru) take a state: cell(x, h); an lstm takes and gives two: h, c = cell(x,
+    (h, c)). Over items, a list: set_encoder(items), attention(query, items), and last, states = bidirectional(items), where
+    states has the two states after each item."""
     def __call__(self, x: Any, h: Any = ...) -> Any: ...
     @property
     def n_out(self) -> int:
@@ -178,9 +177,8 @@ class Path:
     def site(self, name: str, family: Any, *parameters: Any) -> Value:
         """Visits a site with a distribution of one's own (rws.Family), or of the library by name."""
     def observe(self, name: str, log_density: Any, draw: Any = ...) -> Value:
-        """An observation with a density of one's own: log_density(p, datum) is a value of one
-        number, which gradients follow; draw(p) makes a datum for the sleep phase.
-        """
+        """An observation with a density of one's own: log_density(p, datum) is a value of one number, which gradients follow;
+        draw(p) makes a datum for the sleep phase."""
     def mixture(self, site: str, logits: Like, components: Any) -> Value:
         """A mixture whose component is summed out; a component is (family, *parameters)."""
     def log_density(self, family: Any, value: Like, *parameters: Any) -> Value:
@@ -220,10 +218,9 @@ class Path:
     def constant(self, x: Any) -> Value:
         """A value of a number, an array, a parameter or a list of values."""
     def simulate(self, site: str, made: Any, kernel: Any = ...) -> None:
-        """An observation that Python made of its choices: an array, or a list that is
-        filled up with zeros. The kernel is "edit" (minus the squared edit distance of sequences: length, then items),
-        "equal" (0 or -inf), or a function of datum and made that returns a log-density.
-        """
+        """An observation that Python made of its choices: an array, or a list that is filled up with zeros. The kernel is
+        "edit" (minus the squared edit distance of sequences: length, then items), "equal" (0 or -inf), or a function of
+        datum and made that returns a log-density."""
     def factor(self, name: str, log_weight: Like, in_prior: Any = ...) -> None:
         """Multiplies the model's density by exp(log_weight)."""
     def report(self, name: str, value: Any) -> None:
@@ -243,10 +240,9 @@ class Path:
 class Setup:
     """The declarations of a model. Good during setup only."""
     def param(self, name: str, shape: Any, group: Any = ..., init: Any = ...) -> Param:
-        """Declares a parameter of n or (rows, cols) numbers. It starts as "zero",
-        "uniform", "truncated" or from an array. The group is "theta", the model's, or "phi", the guide's; by default
-        it is phi for a name that begins with "phi.", else theta.
-        """
+        """Declares a parameter of n or (rows, cols) numbers. It starts as "zero", "uniform", "truncated" or from an array. The
+        group is "theta", the model's, or "phi", the guide's; by default it is phi for a name that begins with "phi.", else
+        theta."""
     def linear(self, name: str, n_in: int, n_out: int, group: Any = ..., init: Any = ...) -> Layer:
         """Declares a linear layer."""
     def mlp(self, name: str, sizes: Any, hidden: Any = ..., group: Any = ..., init: Any = ...) -> Layer:
@@ -262,9 +258,7 @@ class Setup:
     def attention(self, name: str, dim: int, heads: int, n_item: int, group: Any = ...) -> Layer:
         """Declares PyTorch's MultiheadAttention: a query of dim numbers over items of n_item numbers."""
     def set_encoder(self, name: str, sizes: Any, how: str = ..., hidden: str = ..., group: Any = ...) -> Layer:
-        """Declares an encoder of sets: an mlp for each item, then the "sum", "mean" or "max"
-        over the items.
-        """
+        """Declares an encoder of sets: an mlp for each item, then the "sum", "mean" or "max" over the items."""
     def layer_norm(self, name: str, n: int, group: Any = ...) -> Layer:
         """Declares PyTorch's LayerNorm of n numbers."""
     def residual_mlp(self, name: str, n_in: int, width: int, n_blocks: int, n_out: int, hidden: str = ...,
@@ -285,13 +279,11 @@ class Setup:
     def label_site(self, label: str, site: str) -> None:
         """Says that a label is the value of a latent site where it is known, and NaN where it is not."""
     def gradient(self, site: str, how: str) -> None:
-        """How the gradient reaches the parameters of a continuous value: "reparameterised", through the value,
-        or by its "score". Without a choice it comes by score where a program branches on the value.
-        """
+        """How the gradient reaches the parameters of a continuous value: "reparameterised", through the value, or by its
+        "score". Without a choice it comes by score where a program branches on the value."""
     def sum(self, site: str) -> None:
-        """All values of this choice are gone through in training and answers, in the place of a draw; the guide may leave the site
-        out.
-        """
+        """All values of this choice are gone through in training and answers, in the place of a draw; the guide may leave the
+        site out."""
     def text(self, name: str) -> str:
         """A setting of the model, as text."""
     def path(self, name: str) -> str:
@@ -317,12 +309,11 @@ class Random:
         """n standard normal numbers, as an array of float32."""
 
 class Family:
-    """A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, *parameters) draws
-    from p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on values, so that
-    gradients follow by themselves. At a site, guide and model may have different families of one support: real, positive,
-    unit, interval (then bounds(p, *parameters) returns the lowest and the highest value), count, bits, simplex,
-    log_simplex, partition, angle or certain. Keep it in a global or an attribute; Path.site visits a site with it.
-    """
+    """A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, *parameters) draws from
+    p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on values, so that gradients
+    follow by themselves. At a site, guide and model may have different families of one support: real, positive, unit,
+    interval (then bounds(p, *parameters) returns the lowest and the highest value), count, bits, simplex, log_simplex,
+    partition, angle or certain. Keep it in a global or an attribute; Path.site visits a site with it."""
     def __init__(self, name: str, n_params: int, log_density: Callable[..., Like], draw: Optional[Callable[..., Like]] = ...,
                  support: str = ..., reparameterised: bool = ..., length: Optional[Callable[..., int]] = ...,
                  prepare: Optional[Callable[..., Sequence[Like]]] = ...,
@@ -417,9 +408,8 @@ def concrete_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:
 def relaxed_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:
     """The log-density of the relaxed choice under the relaxation of the method."""
 def matmul(a: Like, b: Like, inner: Optional[int] = ...) -> Value:
-    """The product of two matrices, row after row. `inner` is the number of columns of a and of rows
-    of b; it may be left out where one of them is a parameter or an array of two dimensions.
-    """
+    """The product of two matrices, row after row. `inner` is the number of columns of a and of rows of b; it may be left out
+    where one of them is a parameter or an array of two dimensions."""
 def transpose(a: Like, cols: Optional[int] = ...) -> Value:
     """The transpose of a matrix with so many columns, which a parameter and an array of two dimensions know."""
 def triangular_solve(l: Like, b: Like, transposed: bool = ...) -> Value:
@@ -427,9 +417,7 @@ def triangular_solve(l: Like, b: Like, transposed: bool = ...) -> Value:
 def dot_attention(query: Like, keys: Sequence[Like], values: Sequence[Like]) -> Value:
     """The mean of the values, weighted by softmax(query . key / sqrt(dim)); keys and values are lists."""
 def pool2d(pictures: Like, channels: int, rows: int, size: int, how: str = ...) -> Value:
-    """One number of each window of size x size numbers: their "max",
-    "mean" or "sum".
-    """
+    """One number of each window of size x size numbers: their "max", "mean" or "sum"."""
 def rank() -> int:
     """The number of this process among those that mpirun or srun started: 0 for the one that shows and writes."""
 def n_ranks() -> int:

@@ -404,14 +404,15 @@ static void execute(rws_path *path, const request *c, result *r)
     }
 }
 
-/* Raises what made the library call fail, at the line of the program. Always false. */
+/* Raises what made the library call fail, at the line of the program: nothing that is told if the pass is stopped, as it is when it
+ * begins anew. Always false. */
 static bool call_failed(py_path *h)
 {
     const char      *text;
     const rws_status status = rws_path_failure(h->path, &text);
     h->failed = true;
     if (PyErr_Occurred()) return false; /* the exception of a distribution of the program's own */
-    if (status == RWS_OK) PyErr_SetString(rwspy_Abandoned, "The path is abandoned.");
+    if (status == RWS_OK || status == RWS_STOPPED) PyErr_SetString(rwspy_Abandoned, "The path is abandoned.");
     else if (status == RWS_NO_MEMORY) PyErr_SetString(PyExc_MemoryError, text);
     else PyErr_SetString(status == RWS_BROKEN ? rwspy_Broken : rwspy_Error, text);
     return false;

@@ -104,7 +104,7 @@ class Check(unittest.TestCase):
         told = [str(w.message) for w in caught if "training data" in str(w.message)]
         self.assertEqual(len(told), 1, caught)
         self.assertIn("row 17 of \"the data\" (x = -3), which is impossible at site \"x\"", told[0])
-        with self.assertRaisesRegex(rws.Broken, r"first is datum 0 \(x = -1\), which is impossible at site \"x\""):
+        with self.assertRaisesRegex(rws.Broken, r'first is row \d+ of "the data" \(x = -1\), which is impossible at site "x"'):
             rws.train(Times(), data={"x": np.full(200, -1.0)}, **QUIET)
 
     def test_recursion(self):

@@ -73,6 +73,27 @@ class Mistakes(unittest.TestCase):
 
         self.fails(Q(), rws.Broken, "standard deviation", None)
 
+    def test_a_branch_on_a_continuous_value(self):
+        """Its gradient comes by score, for which the pass begins anew: the bound 2 Phi(mu) - (mu - 1/2)^2 / 2 is largest at 0.99."""
+
+        class Branch(rws.Model):
+            def setup(self, s):
+                s.field("x")
+                self.mu = s.param("phi.mu", 1)
+
+            def guide(self, p):
+                p.normal("g", self.mu, 1)
+
+            def model(self, p):
+                g = p.normal("g", 0.5, 1)
+                p.normal("x", 2.0 if g > 0 else -2.0, 2)
+
+        for method in ("vimco", "reinforce"):
+            options = dict(particles=5 if method == "vimco" else 1, iterations=500, lr="3e-2,300:3e-3", batch=50, n_test=2, seed=1)
+            with rws.train(Branch(), data={"x": np.full(50, 2.0)}, method=method, progress=False, **options) as run:
+                mu = float(run.state_dict()["phi.mu"].ravel()[0])
+            self.assertTrue(0.7 < mu < 1.2, (method, mu))  # -0.4 without the branch's part of the gradient
+
     def test_arguments(self):
         for f, error in ((lambda p: p.normal("x", 1), TypeError), (lambda p: p.normal("x", 1, 2, 3), TypeError),
                          (lambda p: p.normal(3, 1, 2), TypeError), (lambda p: p.normal("x", mean=1, scale=2), TypeError),

@@ -25,7 +25,7 @@ report $? "names in ARCHITECTURE.md are names in the code"
 folders=$(cd "$root" && echo lib/* apps/* models | sed 's#[a-z]*/##g; s/ /|/g')
 grep -oE "\b($folders|lib/[a-z]+|apps/[a-z]+|tests|docs|include)/[a-z0-9_/]+\.[a-zS0-9]+(\.in)?\b" "$root/ARCHITECTURE.md" | sort -u |
     while read -r file; do
-        [ -e "$root/$file" ] || [ -e "$root/lib/$file" ] || [ -e "$root/apps/$file" ] || echo "$file"
+        [ -e "$root/$file" ] || [ -e "$root/lib/$file" ] || [ -e "$root/apps/$file" ] || [ -e "$root/python/$file" ] || echo "$file"
     done >out
 [ ! -s out ]
 report $? "files in ARCHITECTURE.md are files of the tree"
