@@ -134,7 +134,7 @@ static uint32_t first_particle(const crowd *c, uint32_t d)
 static double offset(const crowd *c, uint32_t d)
 {
     uint32_t k, datum, words[4];
-    particle_counter(c->e, first_particle(c, d), &k, &datum);
+    particle_counter(c->e, &c->e->levels[DATA], first_particle(c, d), &k, &datum);
     rws__rng_row(c->e->pass.key, 1, k, datum, c->ordinal, RESAMPLING, words);
     return (words[0] + 0.5) * 0x1p-32;
 }
