@@ -2,9 +2,11 @@
  *
  *     signal = (L - b(x) - c) / max(1, sqrt(v)),   c, v: running mean and variance of L - b(x)
  *
- * b is a small network on the data, trained by the squared error to L at a learning rate of its own.
+ * b is a small network on the data, trained by the squared error to L at a learning rate of its own. With baseline=siblings it is
+ * for particles that have none, and the signals of the others are not divided (siblings.h).
  */
 #include "estimator/iwae.h"
+#include "estimator/siblings.h"
 
 #include "base/error.h"
 
@@ -24,7 +26,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
         rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){rws__data_size(s), 100, 1}, 3);
     o->decay = rws_setup_number(s, "nvil_decay");
     m->rate[RWS_BASELINE] = rws_setup_number(s, "nvil_lr");
-    return RWS_OK;
+    return rws__siblings_read(m, s, err);
 }
 
 static void program(rws_path *path, void *method)
@@ -54,6 +56,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     }
     rws__rows_of_data(s, of_datum, signal);
     rws__iwae_rows(s, share, signal);
+    rws__siblings_weigh(m, s, share, RWS_SIGNAL_OWN);
 }
 
 static void remember(rws_method *m, const rws_tally *t)
@@ -72,6 +75,7 @@ const rws_estimator rws_estimator_nvil = {
     .settings =
         (const rws_setting[]){{"nvil_decay", "0.8", 0, 1, "of the running mean and variance of the signal"},
                               {"nvil_lr", "10", 0, 1000, "learning rate of the baseline, in units of the main one"},
+                              RWS_SIBLINGS_SETTING,
                               {0}},
     .min_particles = 1,
     .n_phases = 1,

@@ -11,7 +11,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     for (int i = 0; i < s->n; i++)
         signal[i] = gain[i] == INFINITY ? 0 : gain[i] - more; /* nothing to compare with: 0 */
     rws__iwae_rows(s, share, signal);
-    rws__siblings_weigh(m, s, share, false);
+    rws__siblings_weigh(m, s, share, RWS_SIGNAL_ARITHMETIC);
 }
 
 const rws_estimator rws_estimator_rloo = {

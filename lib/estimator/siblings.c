@@ -49,8 +49,9 @@ static double signal(double own, double instead)
 
 /* ---- sums over the particles of the rows above: their number; then weights, or logs and impossible ones */
 
-static void weigh_arithmetic(const rws_scores *s, uint32_t n, const uint32_t *row, const uint32_t *at,
-                             const uint32_t *above, double *sums, double *coef)
+/* own: the signals of particles without siblings; NULL: they are compared with all others of their datum. */
+static void add_signals(const rws_scores *s, uint32_t n, const uint32_t *row, const uint32_t *at, const uint32_t *above,
+                        const double *own_signal, double *sums, double *coef)
 {
     for (uint32_t k = 0; k < n; k++) {
         sums[3 * above[k]] += s->count[row[k]];
@@ -59,9 +60,22 @@ static void weigh_arithmetic(const rws_scores *s, uint32_t n, const uint32_t *ro
     for (uint32_t k = 0; k < n; k++) {
         const double own = weight(s, row[k]), many = sums[3 * above[k]];
         const double instead = many > 1 ? arithmetic(sums[3 * above[k] + 1], own, many) : arithmetic(1, own, s->K);
+        const double by = many > 1 || !own_signal ? signal(own, instead) : own_signal[row[k]];
         if (s->L[s->datum[row[k]]] == -INFINITY) continue;
-        coef[at[k]] += s->choice_share * (s->count[row[k]] * signal(own, instead) - s->w[row[k]]);
+        coef[at[k]] += s->choice_share * (s->count[row[k]] * by - s->w[row[k]]);
     }
+}
+
+static void weigh_arithmetic(const rws_scores *s, uint32_t n, const uint32_t *row, const uint32_t *at,
+                             const uint32_t *above, double *sums, double *coef)
+{
+    add_signals(s, n, row, at, above, NULL, sums, coef);
+}
+
+static void weigh_own(const rws_scores *s, uint32_t n, const uint32_t *row, const uint32_t *at, const uint32_t *above,
+                      double *sums, double *coef)
+{
+    add_signals(s, n, row, at, above, s->work[0], sums, coef);
 }
 
 /* The same sums over a whole datum. */
@@ -93,9 +107,10 @@ static void weigh_geometric(const rws_scores *s, uint32_t n, const uint32_t *row
     }
 }
 
-void rws__siblings_weigh(const rws_method *m, rws_scores *s, double share, bool geometric)
+void rws__siblings_weigh(const rws_method *m, rws_scores *s, double share, rws_signal how)
 {
+    static rws_choice_weigher *const weighers[] = {weigh_arithmetic, weigh_geometric, weigh_own};
     if (!m->siblings) return;
-    s->weigh_choices = geometric ? weigh_geometric : weigh_arithmetic;
+    s->weigh_choices = weighers[how];
     s->choice_share = share;
 }

@@ -42,7 +42,7 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     for (int i = 0; i < s->n && set->air_reference; i++)
         if (gain[i] < INFINITY) signal[i] = s->l[i] == -INFINITY ? 0 : (s->l[i] - s->L[s->datum[i]] + signal[i]) / s->K;
     rws__iwae_rows(s, share, signal);
-    rws__siblings_weigh(m, s, share, true);
+    rws__siblings_weigh(m, s, share, RWS_SIGNAL_GEOMETRIC);
 }
 
 const rws_estimator rws_estimator_vimco = {

@@ -58,11 +58,14 @@ class Check(unittest.TestCase):
         import dp
         import grammar
         import hmm
+        import lines
         import mixture
+        import party
         import sticks
         for model, data in ((dp.Galaxies(), None), (grammar.Grammar(), {"the sentence": grammar.data(grammar.sentences(100))}),
                             (hmm.Hmm(), hmm.data(100)), (mixture.Mixture(), {"x": mixture.data(1000)}),
-                            (sticks.Sticks(), {"x": sticks.data()})):
+                            (sticks.Sticks(), {"x": sticks.data()}),
+                            (lines.Lines(), None), (party.Party(), {"x": party.data(500)})):
             self.assertEqual(list(rws.check(model, data=data)), [], type(model).__name__)
 
     def test_groups(self):

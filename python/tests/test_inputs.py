@@ -108,6 +108,48 @@ class Closed(unittest.TestCase):
             self.assertLess(max(off), 0.01)
 
 
+class Wide(rws.Model):
+    """Parameters of one number for a latent vector, a vector of bits and a series with items of two; or vectors of them."""
+
+    def __init__(self, listed):
+        super().__init__()
+        self.listed = listed
+
+    def setup(self, s):
+        s.field("bits", 4)
+        s.series("t", 2, 3)
+        self.a = s.param("theta.a", 1)
+
+    def model(self, p):
+        n, bits, item = (np.zeros(k) if self.listed else 0.0 for k in (3, 4, 2))
+        z = p.normal("z", self.a + n, 1)
+        self.shapes = p.shape("bits"), p.shape("t")
+        p.bernoulli("bits", z[0] + bits)
+        for _ in range(2):
+            p.normal("t", z[1] + item, 2)
+
+    def guide(self, p):
+        p.normal("z", [0.1, 0.2, 0.3], 1)
+
+
+class Spread(unittest.TestCase):
+    def test_single_numbers(self):
+        r = np.random.default_rng(0)
+        data = {"bits": r.integers(0, 2, size=(20, 4)), "t": [r.normal(size=(2, 2)) for _ in range(20)]}
+        options = dict(iterations=5, particles=4, batch=10, n_test=10, seed=1, progress=False)
+        for method in ("ww", "vimco"):
+            found = []
+            for listed in (False, True):
+                model = Wide(listed)
+                with rws.train(model, data, data, method=method, **options) as run:
+                    found.append((run.evaluate()["log_evidence"], run.state_dict()["theta.a"].tobytes()))
+                self.assertEqual(model.shapes, ((4,), (3, 2)))
+            self.assertAlmostEqual(found[0][0], found[1][0], places=5, msg=method)
+        with self.assertRaisesRegex(IndexError, "The value has 1 components"):  # a model that dreams says how many there are
+            rws.train(Wide(False), data, data, method="ws", **options)
+        rws.train(Wide(True), data, data, method="ws", **options).close()
+
+
 class Dreams(unittest.TestCase):
     def test_samples(self):
         data = switches()

@@ -1,6 +1,7 @@
 /* test_demand.c - rows on demand: what paths compute from the datum after they split is computed for their rows only,
  * once; what does not depend on all choices is computed once for each combination that it depends on; and values,
  * gradients and derivatives are those of particles that run alone. */
+#include "engine/internal.h"
 #include "engine/setup.h"
 #include "estimator/estimator.h"
 #include "trained.h"
@@ -178,6 +179,32 @@ static void chain_model(rws_path *path, const void *state)
     x_given(path, w, z[MOST], kind, one);
 }
 
+/* ---- values of two choices and of the later one alone, which are read by further values of both: two projections of one level. Few
+ * rows carry weight, and a row that is live in one projection makes rows of the other live. */
+
+static void pairs_guide(rws_path *path, const void *state)
+{
+    const world *w = state;
+    rws_var      z[MOST + 2] = {rws_constant(path, 0), rws_constant(path, 1)};
+    for (int t = 0; t < MOST; t++) {
+        const rws_var x = rws_observed(path, "x"), before = rws_onehot(path, z[t], KINDS), none = rws_zeros(path, 2);
+        const rws_var now = rws_onehot(path, z[t + 1], CHOICES - KINDS);
+        const rws_var both = rws_mlp_parts(path, w->net, (rws_var[]){x, before, now}, 3);
+        const rws_var own = rws_mlp_parts(path, w->net, (rws_var[]){x, rws_onehot(path, z[t + 1], CHOICES)}, 2);
+        const rws_var again = rws_mlp_parts(path, w->net, (rws_var[]){x, before, own, none}, 4);
+        z[t + 2] = rws_categorical(path, "z", rws_add(path, rws_affine(path, both, 2, 0), again));
+    }
+}
+
+static void pairs_model(rws_path *path, const void *state)
+{
+    const world  *w = state;
+    const rws_var next = rws_parameter(path, w->next);
+    rws_var       z = rws_constant(path, 0);
+    for (int t = 0; t < MOST; t++) z = rws_categorical(path, "z", rws_row(path, next, KINDS, z));
+    x_given(path, w, z, 0, rws_constant(path, 1));
+}
+
 /* ---- choices that the datum does not depend on */
 
 enum { LINKS = 4 };
@@ -203,9 +230,10 @@ static const rws_model models[] = {
     {.abi = RWS_ABI, .name = "ragged", .setup = setup, .data = data, .guide = ragged_guide, .model = ragged_model},
     {.abi = RWS_ABI, .name = "chain", .setup = setup, .data = data, .guide = chain_guide, .model = chain_model},
     {.abi = RWS_ABI, .name = "links", .setup = setup, .data = data, .guide = links_guide, .model = links_model},
+    {.abi = RWS_ABI, .name = "pairs", .setup = setup, .data = data, .guide = pairs_guide, .model = pairs_model},
     {.abi = RWS_ABI, .name = "plain", .setup = setup, .data = data, .guide = plain_guide, .model = plain_model},
 };
-enum { TEN, DEEP, RAGGED, CHAIN, LINKS_ONLY, PLAIN, N_MODELS };
+enum { TEN, DEEP, RAGGED, CHAIN, LINKS_ONLY, PAIRS, PLAIN, N_MODELS };
 
 /* ---- an engine with a pass */
 
@@ -215,7 +243,7 @@ typedef struct {
     rws_engine *engine;
     float      *x;
     int         B, K;
-    enum { DRAWN, GIVEN, DEFENDED, N_HOW, ENUMERATED } how; /* the choices */
+    enum { PLAINLY, GIVEN, DEFENDED, N_HOW, ENUMERATED } how; /* the choices */
 } bench;
 
 static bench *bench_new(int B, int K)
@@ -446,6 +474,45 @@ static void broken_coefficients_reach_the_gradient(void **unused)
     }
 }
 
+static bool is_live(const level *l, uint32_t row)
+{
+    return !l->live || (l->position[row] < l->n_live && l->live[l->position[row]] == row);
+}
+
+/* How many projections of a level have rows that backward leaves out. A row that backward works on reads rows that it works on. */
+static int expect_live(const rws_engine *e, uint32_t home)
+{
+    int n = 0;
+    for (uint32_t id = e->levels[home].dependence; id; id = e->dependences[id].next) {
+        const level *at = &e->levels[home],
+                    *beside = &e->levels[e->dependences[id].rows == NONE ? home : e->dependences[id].rows];
+        if (beside == at) continue;
+        for (uint32_t row = 0; row < at->n_rows; row++)
+            if (is_live(at, row) && !is_live(beside, beside->place[row]))
+                fail_msg("Row %u of level %u is live, and what it reads beside it is not.", row, home);
+        for (uint32_t row = 0; row < beside->n_rows; row++)
+            assert_true(!is_live(beside, row) || is_live(at, beside->up[row]));
+        n += beside->live != NULL;
+    }
+    return n;
+}
+
+/* With two projections of one level, what is live in one of them makes rows of the level live, and so rows of the other. */
+static void what_a_live_row_reads_is_live(void **unused)
+{
+    (void)unused;
+    int n = 0;
+    for (int steep = 1; steep < 200; steep *= 3) {
+        bench    *b = bench_new(6, 100);
+        rws_error err = {""};
+        if (forward(b, PAIRS, false, false, &err) != RWS_OK) fail_msg("%s", err.text);
+        free(backward(b, steep));
+        for (uint32_t at = 0; at < b->engine->n_levels; at++) n += expect_live(b->engine, at);
+        bench_free(b);
+    }
+    assert_true(n > 0);
+}
+
 /* Outputs, their derivatives along a direction, and the gradients of both. */
 static void derivatives_equal_scalar(void **unused)
 {
@@ -556,10 +623,11 @@ static void threads_change_nothing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batched_equals_scalar),     cmocka_unit_test(chains_equal_scalar),
-        cmocka_unit_test(enumerated_choices_add_up), cmocka_unit_test(broken_coefficients_reach_the_gradient),
-        cmocka_unit_test(derivatives_equal_scalar),  cmocka_unit_test(few_rows_are_computed_that_are_not_needed),
-        cmocka_unit_test(broken_rows_are_named),     cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(batched_equals_scalar),         cmocka_unit_test(chains_equal_scalar),
+        cmocka_unit_test(enumerated_choices_add_up),     cmocka_unit_test(broken_coefficients_reach_the_gradient),
+        cmocka_unit_test(derivatives_equal_scalar),      cmocka_unit_test(few_rows_are_computed_that_are_not_needed),
+        cmocka_unit_test(what_a_live_row_reads_is_live), cmocka_unit_test(broken_rows_are_named),
+        cmocka_unit_test(threads_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
