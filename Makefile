@@ -52,10 +52,13 @@ load: all                        ## rws serve under load from wrk: requests per 
 	tests/apps/serve/load.py build/rws $(LOAD)
 
 .PHONY: bench
-bench: all                       ## side by side: our program, hand-written C, PyTorch (installs Debian's python3-torch)
+JAX_PYTHON = python3
+bench: all                       ## side by side: our program, hand-written C, PyTorch (installs Debian's python3-torch), JAX (JAX_PYTHON=…)
 	@$(SETUP) bench
 	@ninja -C build bench/floor/floor_gmm
 	bench/run --build build --json build/bench.json --picture build/bench.svg
+	@ninja -C build examples
+	bench/jax --build build --python $(JAX_PYTHON)
 
 .PHONY: examples
 examples: all                    ## the programs in examples/

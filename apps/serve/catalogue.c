@@ -462,6 +462,14 @@ static void mark_present(rws_catalogue *c, const store *s)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->present = true;
 }
 
+static void note_alone(rws_catalogue *c, const char *path, bool alone)
+{
+    pthread_rwlock_wrlock(&c->lock);
+    for (int i = 0; i < c->n_entries; i++)
+        if (strcmp(c->entries[i]->store, path) == 0) c->entries[i]->public.alone = alone;
+    pthread_rwlock_unlock(&c->lock);
+}
+
 static void update_store(rws_catalogue *c, store *s)
 {
     struct stat is;
@@ -491,6 +499,7 @@ static void update_store(rws_catalogue *c, store *s)
     } else if (format == 0 && is.st_size > 0) add_problem(&c->found, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = is.st_mtim.tv_sec;
+    if (!code) note_alone(c, s->path, list.n == 1);
     for (int i = 0; i < list.n; i++) rws__head_release(&list.list[i]);
     free(list.list);
     sqlite3_close(db);

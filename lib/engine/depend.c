@@ -142,11 +142,13 @@ uint32_t rws__dependence_join(rws_engine *e, const node *n, uint32_t at_least)
     return e->dependences[id].rows == n->level ? 0 : id;
 }
 
+/* An op that copies costs next to nothing for a row, unless there are several paths, whose rows are gathered for one call. */
 void rws__dependence_work(rws_engine *e, const node *n)
 {
     const rws_op *op = n->op;
-    const bool    copies = op == &rws_op_pick || op == &rws_op_row || op == &rws_op_onehot || op == &rws_op_embed;
-    uint32_t      work = 0;
+    const bool    copies =
+        e->n_paths == 1 && (op == &rws_op_pick || op == &rws_op_row || op == &rws_op_onehot || op == &rws_op_embed);
+    uint32_t work = 0;
     for (int s = 0; s < n->n_in; s++) work += n->in[s] ? (uint32_t)e->nodes[n->in[s]].dim : 0;
     if (n->args.w && n->in[0]) work += (uint32_t)n->dim * (uint32_t)e->nodes[n->in[0]].dim;
     e->dependences[n->needs].work += copies ? (uint32_t)n->dim : 4 * work;

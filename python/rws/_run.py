@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import warnings
+from html import escape
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -21,7 +22,7 @@ from ._life import join, live
 from ._model import Model
 from ._progress import CtrlC, bar, counter
 from ._rws import Error
-from ._store import PathLike, Stored, runs
+from ._store import PathLike, Stored, html_table, runs
 
 __all__ = ["train", "open", "resume", "Trainer", "Run", "Measures", "Interrupted", "models", "methods", "optimisers"]
 
@@ -140,6 +141,7 @@ class Trainer(Questions):
         data, test = _files(data, test, config)
         self.model, program, name = _prepared(model, data, test, order=order, test_share=test_share, test_last=test_last)
         c = _config(dict(config, model=name))
+        c.setdefault("seed", 1)  # as on the command line
         self.folder: Optional[str] = None if out is None else os.path.abspath(os.fspath(out))
         self._inner = _rws.Trainer(program, c, self.folder, False)
         if self.folder and self.model is not None and _rws.rank() == 0:
@@ -351,6 +353,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
     order: of the training data: "shuffled", "in order" or "drawn".
     method: "ww", "ws", "wws", "dww", "vimco", "reinforce", …; `methods()` lists them.
     particles, batch, iterations, seed, threads, lr, …: as `rws train --help` says; by default the model's or the library's.
+        The seed is 1, as on the command line, unless it is given.
         lr may be a number, a schedule as text, or a number for each group: {"theta": 1e-3, "phi": 1e-4}.
     resample: resample particles at the steps of a loop that guide and model share, where their effective number is at most this share.
     set: settings of the model and the method, by name.
@@ -620,6 +623,17 @@ class Run:
 
     def __exit__(self, *unused: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        try:
+            c, last = self.config, {m: v[-1] for m, (_, v) in self.history.items() if len(v)}
+        except Error:  # closed
+            return f"<p>{escape(repr(self))}</p>"
+        about = {k: c[k] for k in ("model", "method", "particles", "seed")}
+        where = {"folder": self.folder} if self.folder else {}
+        return html_table([[*about, "iteration", *last, *where],
+                           [*about.values(), f"{self.iteration} of {c['iterations']}", *(f"{v:.4g}" for v in last.values()),
+                            *where.values()]])
 
     def __repr__(self) -> str:
         try:
