@@ -51,6 +51,7 @@ static rws_status run_passes(block *b, rws_error *err)
         pass.first_datum = b->first;
         pass.asked = true;
         pass.choices = q->particles;
+        pass.resample = b->program->config.resample;
         pass.given = q->given;
         pass.n_given = q->n_given;
         RWS_TRY(rws__engine_forward(b->engine, &pass, err));
@@ -158,7 +159,8 @@ rws_status rws__questions_ask(const rws_program *p, rws_engine *engine, float *c
     const unsigned denormals = rws__denormals_off();
     rws_status     status = check(list, K, err);
     bool           good = b.drafts != NULL;
-    for (int d = 0; d < n && good; d++) good = (b.drafts[d] = rws__draft_new(K, list->particles)) != NULL;
+    for (int d = 0; d < n && good; d++)
+        good = (b.drafts[d] = rws__draft_new(K, list->particles, p->config.resample > 0)) != NULL;
     if (!good) status = rws_no_memory(err, "answers");
     if (status == RWS_OK) status = ask(&b, test, &memory, err);
     for (int d = 0; d < n; d++) {

@@ -42,10 +42,10 @@ typedef struct {
 
 struct rws_draft {
     answers        *out;
-    bool            listed;
-    void           *tree;    /* tsearch(3): all candidates, by their reports */
-    void           *choices; /* the same for entries, by their choices and chain */
-    rws_row_reports scratch; /* of one row */
+    bool            listed, resampled; /* resampled: weights do not tell errors */
+    void           *tree;              /* tsearch(3): all candidates, by their reports */
+    void           *choices;           /* the same for entries, by their choices and chain */
+    rws_row_reports scratch;           /* of one row */
     candidate      *last;
     entry          *last_entry;
     int             n_entries;
@@ -145,7 +145,7 @@ static rws_status add_particles(rws_draft *t, rws_engine *engine, int row, candi
     entry            *w = RWS_TRY_NEW(memory, entry, 1);
     if (!w) return rws_no_memory(err, "particles");
     *w =
-        (entry){.particle = {.log_p = s->log_p[row], .log_q = s->log_q[row]}, .log_weight = -INFINITY, .candidate = of};
+        (entry){.particle = {.log_p = s->log_p[row], .log_q = s->log_d[row]}, .log_weight = -INFINITY, .candidate = of};
     if (s->log_given) w->particle.log_given = s->log_given[row];
     w->particle.choices = rws__choices_of_row(memory, engine, row, &w->particle.n_choices);
     entry *found = find_entry(t, w);
@@ -159,10 +159,10 @@ rws_status rws__draft_add_rows(rws_draft *t, rws_engine *engine, int datum, rws_
 {
     const rws_scores *s = rws__engine_scores(engine), *whole = rws__scores_whole(rws__engine_scores(engine));
     for (uint32_t i = whole->start[datum]; i < whole->start[datum + 1]; i++)
-        if (!rws__tail_add(&t->tail, whole->log_p[i] - whole->log_q[i], whole->count[i], t->out->public.n_particles))
+        if (!rws__tail_add(&t->tail, whole->log_p[i] - whole->log_d[i], whole->count[i], t->out->public.n_particles))
             return rws_no_memory(err, "answers");
     for (int i = (int)s->start[datum]; i < (int)s->start[datum + 1]; i++) {
-        const double log_weight = s->log_p[i] - s->log_q[i] + log(s->count[i]), log_square = rws__row_log_square(s, i);
+        const double log_weight = s->log_p[i] - s->log_d[i] + log(s->count[i]), log_square = rws__row_log_square(s, i);
         candidate   *e = rws__row_reports(engine, i, &t->scratch) ? find(t, t->scratch.list, t->scratch.n) : NULL;
         if (!e) return rws_no_memory(err, "answers");
         e->answer.guide += rws__row_share(s, i);
@@ -321,13 +321,13 @@ static void estimate(rws_draft *t)
     const bool   possible = t->log_weight > -INFINITY;
     out->log_evidence = t->log_weight - log(K);
     out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
-    out->log_evidence_error = possible && K > 1 ? sqrt(fmax(1 / out->ess - 1, 0) / (K - 1)) : NAN;
-    out->k_hat = rws__tail_pareto_k(&t->tail, out->n_particles);
+    out->log_evidence_error = possible && K > 1 && !t->resampled ? sqrt(fmax(1 / out->ess - 1, 0) / (K - 1)) : NAN;
+    out->k_hat = t->resampled ? NAN : rws__tail_pareto_k(&t->tail, out->n_particles);
     for (candidate *e = t->last; e; e = e->next) {
         rws_answer *a = &e->answer;
         a->guide /= K;
         a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
-        a->error = possible && K > 1 ? error_of(t, e) : NAN;
+        a->error = possible && K > 1 && !t->resampled ? error_of(t, e) : NAN;
         if (t->n_chains) estimate_by_chains(t, e);
         /* an exact posterior names every text that is possible */
         if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
@@ -396,7 +396,12 @@ rws_status rws__draft_close(rws_draft *t, rws_error *err)
     out->list = list;
     if (t->n_chains && !judge_chains(t, slowest)) return rws_no_memory(err, "answers");
     if (!list_entries(t)) return rws_no_memory(err, "answers");
-    return rws__answers_judge(out, t->n_lost, slowest, memory, err);
+    RWS_TRY(rws__answers_judge(out, t->n_lost, slowest, memory, err));
+    if (t->resampled && !t->n_chains && out->verdict == RWS_RELIABLE) {
+        out->verdict = RWS_DOUBTFUL;
+        out->advice = "The particles were resampled, so that their weights do not tell the error; other seeds do.";
+    }
+    return RWS_OK;
 }
 
 /* ---- life */
@@ -408,7 +413,7 @@ void rws_answers_free(rws_answers *a)
     free(a);
 }
 
-rws_draft *rws__draft_new(int n_particles, bool listed)
+rws_draft *rws__draft_new(int n_particles, bool listed, bool resampled)
 {
     rws_draft *t = calloc(1, sizeof *t);
     answers   *a = t ? calloc(1, sizeof *a) : NULL;
@@ -419,7 +424,8 @@ rws_draft *rws__draft_new(int n_particles, bool listed)
     a->memory.smallest = ANSWERS_BLOCK;
     a->public.n_particles = n_particles;
     a->public.exact_log_evidence = a->public.r_hat = a->public.n_effective = NAN;
-    *t = (rws_draft){.out = a, .listed = listed, .log_weight = -INFINITY, .log_square = -INFINITY};
+    *t = (rws_draft){
+        .out = a, .listed = listed, .resampled = resampled, .log_weight = -INFINITY, .log_square = -INFINITY};
     return t;
 }
 

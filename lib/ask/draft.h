@@ -9,8 +9,9 @@
 
 typedef struct rws_draft rws_draft;
 
-/* Answers by n_particles of the guide, with their particles if `listed`. NULL without memory. */
-rws_draft *rws__draft_new(int n_particles, bool listed);
+/* Answers by n_particles of the guide, with their particles if `listed`; where these are resampled, weights do
+ * not tell errors. NULL without memory. */
+rws_draft *rws__draft_new(int n_particles, bool listed, bool resampled);
 void       rws__draft_free(rws_draft *t);
 
 /* Adds the rows of a datum of the last pass. */
