@@ -261,7 +261,7 @@ typedef enum {
 /* A finding of a review of a model. */
 typedef struct {
     const char  *kind; /* "state", "random", "program", "dreams", "group", "unused", "gradient", "reach", "jump",
-                        * "impossible", "global" or "writes" */
+                        * "impossible", "global", "sum" or "writes" */
     rws_severity severity;
     const char  *about; /* the site, parameter or field; NULL: the whole */
     const char  *text;  /* what it is, and what to do */
