@@ -195,7 +195,7 @@ class Path:
         """A choice as an int, which Python code may branch on."""
     def flip(self, site: str, logit: Like) -> int:
         """0 or 1 as an int, which Python code may branch on."""
-    def loop(self, step: Callable[[Path, Any], Any], **carry: Any) -> Any:
+    def loop(self, *step: Any, **carry: Any) -> Any:
         """Calls step(p, c) until it returns False, and returns c. The attributes of c are what a step hands to the next:
         integers, the first of which is a clock that no step makes smaller, and values or None. Particles with equal integers
         are one path again. c.clear() sets integers to 0 and values to None."""
