@@ -5,6 +5,7 @@
 #include "rws/answer_table.h"
 #include "rws/ask.h"
 #include "rws/command.h"
+#include "rws/listing.h"
 #include "rws/output.h"
 #include "rws/progress.h"
 
@@ -81,20 +82,16 @@ static const struct argp argp = {
 
 /* ---- results */
 
-static void print_number(double x, const char *format)
+static void add_row(rws_listing *t, const rws_calibrated *c)
 {
-    if (isnan(x)) printf("  %7s", "-");
-    else printf(format, x);
-}
-
-static void print_row(const rws_calibrated *c)
-{
-    printf("%-24.24s %-7s %6d", c->name, c->guide ? "guide" : "weights", c->n);
-    print_number(c->p, "  %7.2g");
-    print_number(c->p_adjusted, "  %7.2g");
-    for (int i = 0; i < RWS_CALIBRATION_INTERVALS; i++) printf(" %6.1f", 100 * c->coverage[i]);
-    print_number(c->confidence_error, "  %7.3f");
-    puts(c->p_adjusted < LEVEL ? "  *" : "");
+    rws__listing_cell(t, "%s", c->name);
+    rws__listing_cell(t, "%s", c->guide ? "guide" : "weights");
+    rws__listing_cell(t, "%d", c->n);
+    rws__listing_cell(t, isnan(c->p) ? "-" : "%.2g", c->p);
+    rws__listing_cell(t, isnan(c->p_adjusted) ? "-" : "%.2g", c->p_adjusted);
+    for (int i = 0; i < RWS_CALIBRATION_INTERVALS; i++) rws__listing_cell(t, "%.1f", 100 * c->coverage[i]);
+    rws__listing_cell(t, isnan(c->confidence_error) ? "-" : "%.3f", c->confidence_error);
+    rws__listing_cell(t, "%s", c->p_adjusted < LEVEL ? "*" : "");
 }
 
 static int count_rejected(const rws_calibration *c, bool guide, int *tested)
@@ -110,13 +107,16 @@ static int count_rejected(const rws_calibration *c, bool guide, int *tested)
 
 static void print_table(const rws_calibration *c)
 {
-    int tested;
-    printf("%-24s %-7s %6s  %7s  %7s %6s %6s %6s  %7s\n", "quantity", "by", "ranks", "p", "adj. p", "50 %", "80 %",
-           "95 %", "ECE");
-    for (int i = 0; i < c->n; i++) print_row(&c->list[i]);
+    int                      tested;
+    static const char *const headings[] = {"quantity", "by", "ranks", "p", "adj. p", "50 %", "80 %", "95 %", "ECE", ""};
+    rws_listing             *t = rws__listing_new();
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
+        rws__listing_column(t, headings[i], i < 2 || i == 9 ? RWS_CELL_LEFT : RWS_CELL_RIGHT);
+    for (int i = 0; i < c->n; i++) add_row(t, &c->list[i]);
+    rws__listing_print(t, 0, false);
     for (int guide = 0; guide < 2; guide++) {
         const int rejected = count_rejected(c, guide, &tested);
-        printf("%s: %d of %d quantities are not calibrated (adjusted p below %g)%s\n",
+        printf("%s: %d of %d quantities are not calibrated (adjusted p < %g)%s\n",
                guide ? "The bare guide" : "The importance weights", rejected, tested, LEVEL, rejected ? " *" : "");
     }
     if (c->n_impossible)

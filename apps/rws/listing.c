@@ -78,15 +78,14 @@ static size_t line_of(const char *text, int room)
     return end;
 }
 
-/* Prints the words of a text in lines of `room` columns, all but the first behind `indent` blanks. */
-static void print_words(const char *text, int indent, int room)
+void rws__listing_words(FILE *out, const char *text, int indent, int room)
 {
     for (;;) {
         const size_t n = room < LEAST_ROOM ? strlen(text) : line_of(text, room);
-        printf("%.*s", (int)n, text);
+        fprintf(out, "%.*s", (int)n, text);
         text += n + strspn(text + n, " ");
         if (!*text) return;
-        printf("\n%*s", indent, "");
+        fprintf(out, "\n%*s", indent, "");
     }
 }
 
@@ -105,7 +104,7 @@ static void print_row(const rws_listing *t, const block *b, int row)
         const char *cell = t->cells[row * t->n_columns + c];
         const int   space = b->width[c] - width_of(cell, strlen(cell));
         const bool  last = c + 1 >= b->to;
-        if (t->kinds[c] == RWS_CELL_TEXT) print_words(cell, at, b->columns ? b->columns - at : 0);
+        if (t->kinds[c] == RWS_CELL_TEXT) rws__listing_words(stdout, cell, at, b->columns ? b->columns - at : 0);
         else if (t->kinds[c] == RWS_CELL_RIGHT) printf("%*s%s", space, "", cell);
         else printf("%s%*s", cell, last ? 0 : space, "");
         if (!last) fputs("  ", stdout);

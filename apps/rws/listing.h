@@ -9,6 +9,7 @@
 #define RWS_RWS_LISTING_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #define RWS_WIDE_HELP "Do not fit tables into the columns of the terminal"
 
@@ -32,6 +33,9 @@ void rws__listing_cell(rws_listing *t, const char *format, ...) __attribute__((f
 
 /* A number with a few digits; "-" for a NaN. */
 void rws__listing_number(rws_listing *t, double value);
+
+/* Prints the words of a text in lines of `room` columns, all but the first behind `indent` blanks; without room, in one. */
+void rws__listing_words(FILE *out, const char *text, int indent, int room);
 
 /* Prints it behind so many blanks, and frees it. */
 void rws__listing_print(rws_listing *t, int indent, bool wide);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "rws/listing.h"
 #include "rws/options.h"
 #include "rws/screen.h"
 
@@ -29,7 +30,9 @@ static void note(const char *format, va_list args)
     vsnprintf(message, sizeof message, format, args);
     rws__options_spell(message, text, sizeof text);
     rws__output_tame(text);
-    fprintf(stderr, "rws: %s\n", text);
+    fputs("rws: ", stderr);
+    rws__listing_words(stderr, text, 5, isatty(STDERR_FILENO) ? rws__screen_columns(STDERR_FILENO) - 5 : 0);
+    fputc('\n', stderr);
 }
 
 void rws__note(const char *format, ...)

@@ -25,6 +25,7 @@ typedef struct {
     rws_result  result;
     const char *folder;  /* of the run; NULL if it is not in the given folders */
     const char *state;   /* "training", "stopped" (unfinished, and no process trains it), "finished" or "failed" */
+    bool        alone;   /* the store has no other run */
     bool        damaged; /* rows in the store are not those that were written */
     uint64_t    serial;  /* of the refresh that changed it last */
 } rws_catalogue_run;

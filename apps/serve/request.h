@@ -45,6 +45,7 @@ typedef struct {
     void       *client;
     uint64_t    from; /* address of the client; of IPv6 the network, which is one client's */
     const char *host, *origin, *site, *type, *authorization, *cookie, *accept, *match, *last_event; /* headers; NULL */
+    bool        gzip; /* the client takes a reply that is compressed */
 } rws_request;
 
 /* A reply that is produced piece by piece. */
@@ -65,6 +66,7 @@ typedef struct {
     char        cookie[192], location[64], file[96], etag[40]; /* headers, unless empty; file: name of a download */
     const char *allow;                                         /* the method that the address takes, in a 405 */
     bool        retry;                                         /* the client may try again, in a 503 */
+    bool        gzip;                                          /* the bytes are compressed */
 } rws_reply;
 
 /* ---- checks */

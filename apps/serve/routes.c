@@ -112,7 +112,8 @@ static const struct {
      "{version: string, folders: [string], routes: [string], "
      "methods: [{method: string, name: string, colour: string /^#[0-9a-f]{6}$/, dash: [number]}], limits: <number>, "
      "models: <<string>> (What the metrics of the models that are built in mean.)}"},
-    {"Run", "{id: string, name: string, store: string, state: =training|stopped|finished|failed, model: string|null, "
+    {"Run", "{id: string, name: string, store: string, folder: string|null, state: =training|stopped|finished|failed, "
+            "model: string|null, "
             "method: string|null, iteration: number, iterations: number, seconds: number, time_left: number|null, "
             "started: string|null, host: string|null, version: string|null, failure: string|null, has_folder: boolean, "
             "config: object, last: <number|null>, spark: {metric: string|null, values: [number|null]}, "

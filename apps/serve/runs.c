@@ -105,13 +105,21 @@ static double time_left(const rws_catalogue_run *run)
     return r->seconds / (double)r->iteration * (double)(r->iterations - r->iteration);
 }
 
+/* The name of the run's folder, which may have been copied or renamed; in a store of several runs the name there. */
+static const char *name_of(const rws_catalogue_run *run)
+{
+    const char *slash = run->alone && run->folder ? strrchr(run->folder, '/') : NULL;
+    return slash && slash[1] ? slash + 1 : run->result.name;
+}
+
 void rws__catalogue_run_write(const rws_core *c, const rws_catalogue_run *run, rws_buffer *out)
 {
     const rws_result *r = &run->result;
     rws__buffer_open(out, '{');
     rws__buffer_key_text(out, "id", run->id);
-    rws__buffer_key_text(out, "name", r->name);
+    rws__buffer_key_text(out, "name", name_of(run));
     rws__buffer_key_text(out, "store", r->store);
+    rws__buffer_key_text(out, "folder", run->folder);
     rws__buffer_key_text(out, "state", run->state);
     rws__buffer_key_text(out, "model", rws_result_get(r, "model"));
     rws__buffer_key_text(out, "method", rws_result_get(r, "method"));

@@ -22,8 +22,9 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <zlib.h>
 
-enum { BLOCK = 16 * 1024, STACK = 4 << 20 };
+enum { BLOCK = 16 * 1024, STACK = 4 << 20, LEAST_COMPRESSED = 1024, COMPRESSION = 5 };
 #define STALL_SECONDS 2.0   /* after which a client that does not read is cut off, if memory is short */
 #define FIRST_SECONDS 2     /* that the address waits for the first look at all stores */
 #define MEMORY_SECONDS 10.0 /* that an answer waits for memory which clients hold */
@@ -280,6 +281,13 @@ static void *note_address(void *context, const char *address, struct MHD_Connect
     return in;
 }
 
+/* Whether the list of encodings has gzip, and not with a weight of 0. */
+static bool takes_gzip(const char *list)
+{
+    const char *at = list ? strstr(list, "gzip") : NULL;
+    return at && strncmp(at + 4, ";q=0", 4) != 0;
+}
+
 static void receive(incoming *in, struct MHD_Connection *connection, const char *url, const char *method)
 {
     rws_request *r = &in->request;
@@ -297,6 +305,7 @@ static void receive(incoming *in, struct MHD_Connection *connection, const char 
     r->cookie = header(connection, MHD_HTTP_HEADER_COOKIE);
     r->accept = header(connection, MHD_HTTP_HEADER_ACCEPT);
     r->match = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    r->gzip = takes_gzip(header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING));
     r->last_event = header(connection, "Last-Event-ID");
     const char              *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     const unsigned long long n = length ? strtoull(length, NULL, 10) : 0;
@@ -389,6 +398,8 @@ static void add_headers(struct MHD_Response *response, const rws_reply *reply)
         {"Content-Type", reply->type},
         {"Cache-Control", reply->etag[0] ? "no-cache" : "no-store"},
         {"ETag", reply->etag[0] ? reply->etag : NULL},
+        {"Content-Encoding", reply->gzip ? "gzip" : NULL},
+        {"Vary", "Accept-Encoding"},
         {"Set-Cookie", reply->cookie[0] ? reply->cookie : NULL},
         {"Location", reply->location[0] ? reply->location : NULL},
         {"Content-Disposition", reply->file[0] ? disposition : NULL},
@@ -399,6 +410,29 @@ static void add_headers(struct MHD_Response *response, const rws_reply *reply)
     };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (some[i][1]) MHD_add_response_header(response, some[i][0], some[i][1]);
+}
+
+/* Compresses a reply of text that is worth it; without memory it stays as it is. */
+static void compress_reply(rws_reply *reply)
+{
+    z_stream     z = {0};
+    const char  *from = reply->body.n ? reply->body.bytes : reply->fixed;
+    const size_t n = reply->body.n ? reply->body.n : reply->n_fixed;
+    const bool   text = reply->type && (strncmp(reply->type, "text/", 5) == 0 || strstr(reply->type, "json") ||
+                                      strstr(reply->type, "javascript") || strstr(reply->type, "svg"));
+    if (reply->stream.next || !text || n < LEAST_COMPRESSED || n > UINT32_MAX) return;
+    if (deflateInit2(&z, COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return;
+    const size_t most = deflateBound(&z, (uLong)n);
+    char        *out = malloc(most);
+    rws_buffer   body = {0};
+    z.next_in = (Bytef *)from, z.avail_in = (uInt)n, z.next_out = (Bytef *)out, z.avail_out = (uInt)most;
+    if (out && deflate(&z, Z_FINISH) == Z_STREAM_END) rws__buffer_add(&body, out, z.total_out);
+    deflateEnd(&z);
+    free(out);
+    if (!body.n || body.starved) return rws__buffer_release(&body);
+    rws__buffer_release(&reply->body);
+    reply->body = body;
+    reply->gzip = true;
 }
 
 static enum MHD_Result respond(rws_server *s, struct MHD_Connection *connection, rws_reply *reply)
@@ -467,6 +501,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     else if (in->bad_query) rws__reply_fail(&reply, 400, "The query has too many arguments, or a zero byte.");
     else if (in->bad_path) rws__reply_fail(&reply, 404, "There is no such address; /api lists them.");
     else rws__core_answer(s->core, &in->request, &reply);
+    if (in->request.gzip) compress_reply(&reply);
     return respond(s, connection, &reply);
 }
 

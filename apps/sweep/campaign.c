@@ -5,6 +5,7 @@
 #include "program/config.h"
 #include "rws/options.h"
 #include "rws/output.h"
+#include "rws/screen.h"
 #include "rws/signals.h"
 #include "sweep/slurm.h"
 #include "store/checkpoint_file.h"
@@ -240,12 +241,16 @@ static void print_end(rws_campaign *s, int child)
     } else if (e->failure) {
         printf("failed    %s: %s\n", e->run->name, e->failure);
     } else {
-        printf("finished  %s  (%d of %d, %s left)", e->run->name, ended, s->n, left_text);
-        int shown = 0;
+        const int columns = rws__screen_table(); /* metrics that do not fit are left out */
+        int shown = 0, at_column = printf("finished  %s  (%d of %d, %s left)", e->run->name, ended, s->n, left_text);
         for (void *at = json_object_iter(line); at && shown < 3; at = json_object_iter_next(line, at)) {
             const json_t *value = json_object_iter_value(at);
             if (!json_is_real(value) || strcmp(json_object_iter_key(at), "seconds") == 0) continue;
-            printf("  %s %.4g", json_object_iter_key(at), json_real_value(value));
+            char      text[96];
+            const int wide = snprintf(text, sizeof text, "  %s %.4g", json_object_iter_key(at), json_real_value(value));
+            if (columns && at_column + wide > columns) break;
+            fputs(text, stdout);
+            at_column += wide;
             shown++;
         }
         putchar('\n');

@@ -59,6 +59,7 @@ rws_status rws__check_unused(rws_review *r, rws_error *err); /* every parameter 
 rws_status rws__check_dreams(rws_review *r, rws_error *err); /* the guide reaches what the model draws */
 rws_status rws__check_global(rws_review *r, rws_error *err); /* a latent of all data in a model of single data */
 rws_status rws__check_jumps(rws_review *r, rws_error *err);
+rws_status rws__check_sums(rws_review *r, rws_error *err); /* choices that cost less to sum than to draw */
 
 /* gradients.c: gradients agree with differences. */
 rws_status rws__check_gradients(rws_review *r, rws_error *err);

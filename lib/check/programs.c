@@ -181,3 +181,51 @@ rws_status rws__check_jumps(rws_review *r, rws_error *err)
     }
     return RWS_OK;
 }
+
+/* ---- sites that could be summed */
+
+enum { SITES = 64, FEW = 8 /* values */, SHORT = 1 /* draws behind the site */ };
+
+/* What the rows have shown of each site, by its number. */
+typedef struct {
+    int later; /* draws behind the term that is read, in this row */
+    struct {
+        const char *site;
+        int         n_values;
+        bool        unfit; /* it is visited again, has many values or a long future */
+    } list[SITES];
+} futures;
+
+static void look_at_future(void *context, const rws_row_term *t)
+{
+    futures *f = context;
+    if (!t->guided) return;
+    const int later = f->later++;
+    if (t->number >= SITES) return;
+    f->list[t->number].site = t->site;
+    f->list[t->number].n_values = t->n_values;
+    f->list[t->number].unfit |= t->visit > 0 || t->n_values < 2 || t->n_values > FEW || later > SHORT;
+}
+
+rws_status rws__check_sums(rws_review *r, rws_error *err)
+{
+    const float     *fields[RWS_FIELDS];
+    rws_error        why;
+    futures          f = {0};
+    const rws_pass   pass = rws__review_pass(r, 0, r->n_data, r->n_particles, 6, fields);
+    const rws_status status = rws__engine_forward(r->engine, &pass, &why);
+    if (status != RWS_OK) return status == RWS_STOPPED ? status : RWS_OK;
+    for (int i = 0; i < rws__engine_scores(r->engine)->n; i++) {
+        f.later = 0;
+        if (rws__engine_terms(r->engine, i, look_at_future, &f) != RWS_OK) return rws_no_memory(err, "a review");
+    }
+    for (int i = 0; i < SITES; i++)
+        if (f.list[i].site && !f.list[i].unfit)
+            RWS_TRY(
+                rws__review_add(r, "sum", RWS_NOTE, f.list[i].site, err,
+                                "Site \"%s\" has %d values and hardly any draw behind it: a sum over its values in the "
+                                "place of a draw takes its noise away, for %d rows of a particle instead of one. The "
+                                "setting is site.%s=sum.",
+                                f.list[i].site, f.list[i].n_values, f.list[i].n_values, f.list[i].site));
+    return RWS_OK;
+}

@@ -105,7 +105,7 @@ static rws_row_term describe(audit *a, const trace_entry *entry, uint32_t base, 
                           .number = (int)t->site,
                           .visit = (int)t->visit,
                           .guided = t->kind != RWS_TERM_P,
-                          .n_values = entry ? entry->n_values : 0,
+                          .n_values = entry && e->nodes[entry->var].dim == 1 ? entry->n_values : 0,
                           .value = value,
                           .made_of = trace_back(a, t, entry ? entry->var : 0) | (branched ? RWS_MADE_OF_BRANCH : 0)};
 }

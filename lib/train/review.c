@@ -43,6 +43,7 @@ static rws_status review_programs(rws_review *r, rws_error *err)
     RWS_TRY(rws__check_unused(r, err));
     RWS_TRY(rws__check_global(r, err));
     RWS_TRY(rws__check_jumps(r, err));
+    RWS_TRY(rws__check_sums(r, err));
     return rws__check_gradients(r, err);
 }
 

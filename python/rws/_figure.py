@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import tempfile
@@ -43,14 +44,12 @@ class Figure:
 
 def chart(runs: Any, *metrics: str, x: Optional[str] = None, title: Optional[str] = None, panels: str = "none",
           log: Optional[bool] = None) -> Figure:
-    """Metrics of runs over the iterations. runs: a `Run` with a folder, the `Stores` of `rws.runs`, or paths."""
+    """Metrics of runs over the iterations. runs: a `Run`, the `Stores` of `rws.runs`, or paths."""
     where: Sequence[str] = []
     if hasattr(runs, "_paths"):
         paths, where = runs._paths, runs._where
     elif hasattr(runs, "folder"):
-        if not runs.folder:
-            raise ValueError("A run without a folder has no store to draw from: train with out=….")
-        paths = [runs.folder]
+        paths = [runs.folder] if runs.folder else []
     else:
         paths = [os.fspath(runs)] if isinstance(runs, (str, os.PathLike)) else [os.fspath(p) for p in runs]
     if not metrics:
@@ -60,7 +59,24 @@ def chart(runs: Any, *metrics: str, x: Optional[str] = None, title: Optional[str
     given += [f"--title={title}"] if title else []
     given += [] if log is None else ["--log" if log else "--linear"]
     given += [f"--where={w}" for w in where]
-    return Figure(lambda path: call("plot", ",".join(metrics), *paths, *given, "--out", path))
+
+    def draw(path: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            call("plot", ",".join(metrics), *(paths or [_exported(runs, os.path.join(folder, "run.csv"))]), *given, "--out", path)
+
+    return Figure(draw)
+
+
+def _exported(run: Any, path: str) -> str:
+    """Writes the evaluations of a run that has no folder as `rws export` would. Returns the path."""
+    config = {k: v for k, v in run.config.items() if isinstance(v, (str, int, float))}
+    names = sorted({m for e in run.trainer.evaluations for m in e})
+    with open(path, "w", newline="") as f:
+        out = csv.writer(f)
+        out.writerow(["run", *config, "iteration", "seconds", *names])
+        for e in run.trainer.evaluations:
+            out.writerow(["run", *config.values(), e.iteration, repr(e.seconds), *(repr(e[m]) if m in e else "" for m in names)])
+    return path
 
 
 def _drawn(kind: str, o: dict[str, Any], title: Optional[str]) -> Figure:

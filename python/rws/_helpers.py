@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import types
+import warnings
 from typing import Any, Callable, Iterable
 
 import numpy as np
@@ -32,6 +33,9 @@ class Carry(types.SimpleNamespace):
 def floats(o: Any) -> np.ndarray:
     """Any array of numbers as contiguous float32."""
     if hasattr(o, "detach") and hasattr(o, "cpu"):  # a tensor of PyTorch
+        if getattr(o, "requires_grad", False):
+            warnings.warn("A tensor of PyTorch that requires a gradient is read as numbers: its parameters do not learn here. Declare them "
+                          "in setup (s.param, s.linear, s.mlp, …).", stacklevel=2)
         o = o.detach().cpu().numpy()
     a = np.asarray(o)
     if a.dtype.kind not in "biuf":

@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import warnings
+from html import escape
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -21,7 +22,7 @@ from ._life import join, live
 from ._model import Model
 from ._progress import CtrlC, bar, counter
 from ._rws import Error
-from ._store import PathLike, Stored, runs
+from ._store import PathLike, Stored, html_table, runs
 
 __all__ = ["train", "open", "resume", "Trainer", "Run", "Measures", "Interrupted", "models", "methods", "optimisers"]
 
@@ -60,7 +61,7 @@ def _text_of(value: Any) -> str:
 
 
 _OPTIONS = ("method", "particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "seed", "threads", "shards",
-            "particle_shards", "scalar", "optimiser", "lr", "l2", "set", "max_operations", "max_paths", "max_nodes", "stack_bytes", "check")
+            "particle_shards", "scalar", "optimiser", "lr", "l2", "resample", "set", "max_operations", "max_paths", "max_nodes", "stack_bytes", "check")
 
 
 def _config(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,6 +141,7 @@ class Trainer(Questions):
         data, test = _files(data, test, config)
         self.model, program, name = _prepared(model, data, test, order=order, test_share=test_share, test_last=test_last)
         c = _config(dict(config, model=name))
+        c.setdefault("seed", 1)  # as on the command line
         self.folder: Optional[str] = None if out is None else os.path.abspath(os.fspath(out))
         self._inner = _rws.Trainer(program, c, self.folder, False)
         if self.folder and self.model is not None and _rws.rank() == 0:
@@ -338,7 +340,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
           threads: Optional[int] = None, shards: Optional[int] = None, particle_shards: Optional[int] = None,
           scalar: Optional[bool] = None, optimiser: Optional[str] = None,
           lr: Union[float, str, Mapping[str, float], None] = None, l2: Optional[float] = None,
-          set: Optional[Mapping[str, Any]] = None, out: Optional[PathLike] = None, order: str = "shuffled",
+          resample: Optional[float] = None, set: Optional[Mapping[str, Any]] = None, out: Optional[PathLike] = None, order: str = "shuffled",
           test_share: float = 0.0, test_last: bool = False, progress: Optional[bool] = None, callbacks: Callbacks = (),
           save_every: float = 5.0, max_operations: Optional[int] = None, max_paths: Optional[int] = None,
           max_nodes: Optional[int] = None, stack_bytes: Optional[int] = None, check: Optional[bool] = None) -> Run:
@@ -351,7 +353,9 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
     order: of the training data: "shuffled", "in order" or "drawn".
     method: "ww", "ws", "wws", "dww", "vimco", "reinforce", …; `methods()` lists them.
     particles, batch, iterations, seed, threads, lr, …: as `rws train --help` says; by default the model's or the library's.
+        The seed is 1, as on the command line, unless it is given.
         lr may be a number, a schedule as text, or a number for each group: {"theta": 1e-3, "phi": 1e-4}.
+    resample: resample particles at the steps of a loop that guide and model share, where their effective number is at most this share.
     set: settings of the model and the method, by name.
     out: the folder of the run, with checkpoints and metrics. Without it the run is kept in memory only.
     check: whether the programs of a model that is not built in are looked at before the first iteration, for at most 0.2 seconds: the
@@ -363,7 +367,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
     """
     given = dict(method=method, particles=particles, batch=batch, iterations=iterations, eval_every=eval_every, n_test=n_test,
                  eval_particles=eval_particles, seed=seed, threads=threads, shards=shards, scalar=scalar, optimiser=optimiser,
-                 lr=lr, l2=l2, set=set, max_operations=max_operations, max_paths=max_paths, max_nodes=max_nodes,
+                 lr=lr, l2=l2, resample=resample, set=set, max_operations=max_operations, max_paths=max_paths, max_nodes=max_nodes,
                  stack_bytes=stack_bytes, particle_shards=particle_shards, check=check)
     t = Trainer(model, data, test, out=out, order=order, test_share=test_share, test_last=test_last, **given)
     t.train(progress=progress, callbacks=callbacks, save_every=save_every)
@@ -619,6 +623,17 @@ class Run:
 
     def __exit__(self, *unused: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        try:
+            c, last = self.config, {m: v[-1] for m, (_, v) in self.history.items() if len(v)}
+        except Error:  # closed
+            return f"<p>{escape(repr(self))}</p>"
+        about = {k: c[k] for k in ("model", "method", "particles", "seed")}
+        where = {"folder": self.folder} if self.folder else {}
+        return html_table([[*about, "iteration", *last, *where],
+                           [*about.values(), f"{self.iteration} of {c['iterations']}", *(f"{v:.4g}" for v in last.values()),
+                            *where.values()]])
 
     def __repr__(self) -> str:
         try:

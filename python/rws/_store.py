@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Union
 
 import numpy as np
@@ -44,6 +45,12 @@ class Stored:
         return f"<rws.Stored {self.name}, {self.state}, iteration {self.iteration} of {self.iterations}>"
 
 
+def html_table(rows: Sequence[Sequence[Any]]) -> str:
+    """A table as HTML, whose first row has the headings."""
+    cells = ["".join(f"<{tag}>{escape(str(c))}</{tag}>" for c in row) for row, tag in zip(rows, ["th"] + ["td"] * len(rows))]
+    return "<table>" + "".join(f"<tr>{c}</tr>" for c in cells) + "</table>"
+
+
 class Stores(list[Stored]):
     """Runs of a folder, with `to_pandas`, `plot`."""
 
@@ -58,14 +65,12 @@ class Stores(list[Stored]):
                               **{m: r.last(m) for m in r.histories}} for r in self])
 
     def _repr_html_(self) -> str:
-        from html import escape
         metrics = sorted({m for r in self for m in r.histories})
         rows = [["run", "model", "method", "particles", "seed", "state", "iteration", *metrics]]
         for r in self:
             rows.append([r.name, *(r.config.get(k, "") for k in ("model", "method", "particles", "seed")), r.state,
                          f"{r.iteration} of {r.iterations}", *(f"{r.last(m):.4g}" if m in r.histories else "" for m in metrics)])
-        cells = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in row) for row, tag in zip(rows, ["th"] + ["td"] * len(self))]
-        return "<table>" + "".join(f"<tr>{c}</tr>" for c in cells) + "</table>"
+        return html_table(rows)
 
     def plot(self, *metrics: str, **options: Any) -> Figure:
         """A chart of metrics of these runs: medians over seeds, with a band between the quartiles."""

@@ -356,8 +356,16 @@ PyMethodDef rwspy_functions[] = {
      "pool2d(pictures, channels, rows, size, how=\"max\")\n\nOne number of each window of size x size numbers: their "
      "\"max\",\n"
      "\"mean\" or \"sum\"."},
-    {"attend", FAST(attend), "attend(image, rows, cols, where, out_rows, out_cols)\n\nReads a window of a picture."},
-    {"place", FAST(place), "place(glimpse, rows, cols, where, out_rows, out_cols)\n\nWrites a window into a picture."},
-    {"cover", FAST(cover), "cover(rows, cols, where, out_rows, out_cols)\n\nWrites a window of ones into a picture."},
+    {"attend", FAST(attend),
+     "attend(image, rows, cols, where, out_rows, out_cols)\n\nReads a window of a picture of rows x cols numbers as "
+     "out_rows x out_cols of them. `where` is four numbers, (scale x, scale y,\n"
+     "shift x, shift y): half the sides of the window and its middle, in a picture whose sides are at -1 and 1."},
+    {"place", FAST(place),
+     "place(glimpse, rows, cols, where, out_rows, out_cols)\n\nWrites a glimpse of rows x cols numbers into a window "
+     "of an empty picture of out_rows x out_cols; `where` as for attend: (scale x,\n"
+     "scale y, shift x, shift y)."},
+    {"cover", FAST(cover),
+     "cover(rows, cols, where, out_rows, out_cols)\n\nThe same as place for a glimpse of ones: what a window covers; "
+     "`where` is (scale x, scale y, shift x, shift y)."},
     {0},
 };

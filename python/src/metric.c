@@ -73,6 +73,7 @@ static double particle_number(int i, const rws_particle *p, const void *state)
         char message[400];
         x = NAN;
         rwspy_keep_exception(s->program, s->program->metrics[i].name, message, sizeof message);
+        s->program->left = true;
     }
     if (o) o->p = NULL;
     Py_XDECREF(o);

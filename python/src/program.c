@@ -34,6 +34,12 @@ void rwspy_keep_exception(program_object *p, const char *where, char *out, size_
     Py_XDECREF(trace);
 }
 
+void rwspy_forget_exceptions(program_object *p)
+{
+    PyList_SetSlice(p->exceptions, 0, PyList_GET_SIZE(p->exceptions), NULL);
+    p->left = false;
+}
+
 PyObject *rwspy_spelled(const char *text)
 {
     PyObject *said = rwspy_text(text), *helper = rwspy_helper("spelled");
@@ -67,9 +73,9 @@ PyObject *rwspy_raise(program_object *p, rws_status status, const rws_error *err
         if (!found && PyUnicode_Tailmatch(said, PyTuple_GET_ITEM(entry, 0), 0, PY_SSIZE_T_MAX, 1) == 1)
             found = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
     }
-    if (p && !found && PyList_GET_SIZE(p->exceptions) && !is_review(err))
-        found = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(p->exceptions, 0), 1));
-    if (p) PyList_SetSlice(p->exceptions, 0, PyList_GET_SIZE(p->exceptions), NULL);
+    const Py_ssize_t n = p ? PyList_GET_SIZE(p->exceptions) : 0; /* earlier ones may be of a review that went on */
+    if (n && !found && !is_review(err)) found = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(p->exceptions, n - 1), 1));
+    if (p) rwspy_forget_exceptions(p);
     PyErr_Clear();
     Py_XSETREF(said, rwspy_spelled(err->text));
     if (found) explain(found);

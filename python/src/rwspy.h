@@ -196,6 +196,7 @@ struct py_state {
 
 /* Remembers the exception that is set, as the reason for a message; clears it. The message is written to out. */
 void rwspy_keep_exception(struct program_object *p, const char *where, char *out, size_t size);
+void rwspy_forget_exceptions(struct program_object *p);
 
 /* A callback of the library failed with an exception, which is kept: the status and the message for the library. */
 rws_status rwspy_failed(struct program_object *p, const char *where, rws_error *err);
@@ -211,6 +212,7 @@ typedef struct program_object {
     PyObject               *like;       /* the instance that setup copies */
     PyObject               *texts;      /* owns what the structures point to */
     PyObject               *exceptions; /* a list of (message, exception) */
+    bool                    left;       /* one of them is of a metric, which has failed nothing */
     rws_metric              metrics[RWS_MAX_METRICS + 1];
     rws_snapshot            snapshots[RWS_MAX_METRICS + 1];
     rws_setting             settings[RWS_MAX_SET + 1];

@@ -197,13 +197,15 @@ static PyObject *measures_object(const rws_measures *m)
                          m->impossible);
 }
 
-/* Exceptions of metrics about particles are raised after the evaluation. */
+/* Exceptions of metrics about particles are raised after the evaluation; those of a program that only a review has tried are
+ * forgotten. */
 static bool left_exception(trainer_object *o)
 {
     static const rws_error none;
-    if (!o->program || PyList_GET_SIZE(o->program->exceptions) == 0) return false;
-    rwspy_raise(o->program, RWS_BAD_INPUT, &none);
-    return true;
+    const bool             left = o->program && o->program->left;
+    if (left) rwspy_raise(o->program, RWS_BAD_INPUT, &none);
+    else if (o->program) rwspy_forget_exceptions(o->program);
+    return left;
 }
 
 static PyObject *trainer_evaluate(PyObject *self, PyObject *unused)

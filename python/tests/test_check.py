@@ -45,9 +45,9 @@ class Check(unittest.TestCase):
     def test_right(self):
         for model, data in ((Mixture, clusters()), (Steps, walks())):
             found = rws.check(model, data=data)
-            self.assertEqual(list(found), [])
+            self.assertEqual([f for f in found if f.kind != "sum"], [])  # advice is no complaint
             self.assertTrue(found.ok)
-            self.assertRegex(repr(found), "Nothing was found.\nAn iteration takes .* rows")
+            self.assertRegex(repr(found), "An iteration takes .* rows")
         trainer = rws.Trainer(Mixture(), data=clusters())
         before = trainer.state_dict()
         self.assertTrue(trainer.check().ok)
@@ -66,7 +66,7 @@ class Check(unittest.TestCase):
                             (hmm.Hmm(), hmm.data(100)), (mixture.Mixture(), {"x": mixture.data(1000)}),
                             (sticks.Sticks(), {"x": sticks.data()}),
                             (lines.Lines(), None), (party.Party(), {"x": party.data(500)})):
-            self.assertEqual(list(rws.check(model, data=data)), [], type(model).__name__)
+            self.assertEqual([f for f in rws.check(model, data=data) if f.kind != "sum"], [], type(model).__name__)
 
     def test_groups(self):
         """A guide's network in no group is an error under methods that step the two apart, and only there."""

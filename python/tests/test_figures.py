@@ -36,6 +36,16 @@ class Figures(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no images"):
             rws.grid(np.zeros((0, 8, 8)))
 
+    def test_without_a_folder(self):
+        run = rws.train(Mixture(), data=clusters(), iterations=20, eval_every=5, progress=False)
+        self.good(run.plot("ess"))
+        self.assertEqual(run.config["seed"], 1)  # as on the command line
+        table = run._repr_html_()
+        self.assertIn("<th>ess</th>", table)
+        self.assertIn("20 of 20", table)
+        run.close()
+        self.assertIn("closed", run._repr_html_())
+
     def test_chart(self):
         with tempfile.TemporaryDirectory() as f:
             for seed in range(2):

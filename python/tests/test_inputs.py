@@ -123,7 +123,7 @@ class Wide(rws.Model):
     def model(self, p):
         n, bits, item = (np.zeros(k) if self.listed else 0.0 for k in (3, 4, 2))
         z = p.normal("z", self.a + n, 1)
-        self.shapes = p.shape("bits"), p.shape("t")
+        Wide.shapes = p.shape("bits"), p.shape("t")
         p.bernoulli("bits", z[0] + bits)
         for _ in range(2):
             p.normal("t", z[1] + item, 2)
@@ -143,7 +143,7 @@ class Spread(unittest.TestCase):
                 model = Wide(listed)
                 with rws.train(model, data, data, method=method, **options) as run:
                     found.append((run.evaluate()["log_evidence"], run.state_dict()["theta.a"].tobytes()))
-                self.assertEqual(model.shapes, ((4,), (3, 2)))
+                self.assertEqual(Wide.shapes, ((4,), (3, 2)))
             self.assertAlmostEqual(found[0][0], found[1][0], places=5, msg=method)
         with self.assertRaisesRegex(IndexError, "The value has 1 components"):  # a model that dreams says how many there are
             rws.train(Wide(False), data, data, method="ws", **options)

@@ -161,7 +161,7 @@ function pictureParts(answer, best, side, colour, drawnHere) {
   const reports = answer.marginals
     .filter(m => m.report)
     .map(m => (m.report === "n" ? { ...m, report: "number of objects" } : m));
-  return [h("h3", "What the model makes of it"), row, marginals({ marginals: reports }, colour)];
+  return [h("h2", "What the model makes of it"), row, marginals({ marginals: reports }, colour)];
 }
 
 // The elements of an answer. `form` is the form in which the datum was given.
@@ -174,6 +174,6 @@ export function drawAnswer(answer, colour, form) {
   if (best && best.reports.tree)
     parts.push(...treeAnswers(answer, colour, form.text ? form.text() : best.reports.sentence || ""));
   else if (side) parts.push(...pictureParts(answer, best, side, colour, !!form.found));
-  else parts.push(marginals(answer, colour));
+  else parts.push(h("h2", "The posterior of each choice"), marginals(answer, colour));
   return parts.flat().filter(Boolean);
 }

@@ -23,7 +23,7 @@ function route() {
   }
   document.title = `rws · ${page}`;
   main.dataset.page = page;
-  now = pages[page](main, rest, new URLSearchParams(parameters || ""));
+  now = pages[page](main, rest, new URLSearchParams(parameters || ""), parameters !== undefined);
   scrollTo(0, 0);
 }
 
@@ -70,7 +70,13 @@ addEventListener("keydown", e => {
   if (to) location.hash = to;
   else if (e.key === "t") nextTheme();
   else if (e.key === "?") keys.showModal();
-  else if (e.key === "/") {
+  else if ((e.key === "ArrowDown" || e.key === "ArrowUp") && !e.target.closest("main *")) {
+    const rows = document.querySelectorAll("tr[data-id]");
+    if (rows.length) {
+      e.preventDefault();
+      rows[e.key === "ArrowDown" ? 0 : rows.length - 1].focus();
+    }
+  } else if (e.key === "/") {
     const filter = document.getElementById("filter");
     if (filter) {
       e.preventDefault();

@@ -1,6 +1,6 @@
 // ask.js - questions to a trained run: a sentence, a drawing, numbers; and samples of the model.
 
-import { h, failure } from "./dom.js";
+import { h, failure, readAddress, writeAddress } from "./dom.js";
 import { number, modelName, compareTexts } from "./text.js";
 import { get, post, runs, methodStyle } from "./api.js";
 import { methodColour, swatch } from "./charts.js";
@@ -84,8 +84,12 @@ function picker(run) {
   );
 }
 
-// The question and its answer, which is asked again whenever the datum changes. Models of one square field are drawn on.
-function questionPart(run, info, samples) {
+const defaults = { form: "", datum: "", given: "", particles: "" };
+const MOST_LETTERS = 1500; // of a datum that is kept in the address
+
+// The question and its answer, which is asked again whenever the datum changes. Models of one square field are drawn on. `view` is
+// the question of the address.
+function questionPart(run, info, samples, view) {
   const fields = info.fields.filter(f => !f.label),
     side = fields.length === 1 ? square(fields[0].dim) : 0;
   const out = h("div.answer", { "aria-live": "polite" });
@@ -119,6 +123,7 @@ function questionPart(run, info, samples) {
     controller = new AbortController();
     const K = Math.max(1, Math.min(info.max_particles, Number(particles.value) || 1000));
     try {
+      keep(datum);
       const list = given.read();
       const answer = await post(
         `/api/runs/${run.id}/infer`,
@@ -137,16 +142,39 @@ function questionPart(run, info, samples) {
     }
   }
 
+  function keep(datum) {
+    const text = form.set ? JSON.stringify(datum) : "";
+    view.datum = text.length > MOST_LETTERS ? "" : text;
+    view.given = given.text.value;
+    view.particles = particles.value === usual() ? "" : particles.value;
+    writeAddress(`ask/${run.id}`, view, defaults);
+  }
+  const usual = () => String(form.particles ? 5 * form.particles : 1000);
+
+  // Puts the question of the address into the form.
+  function restore() {
+    try {
+      if (view.datum && form.set) form.set(JSON.parse(view.datum));
+    } catch {
+      /* an address that was cut off */
+    }
+    given.text.value = view.given;
+    if (view.given) given.element.open = true;
+    if (Number(view.particles) > 0) particles.value = view.particles;
+  }
+
   function show(answer) {
     const best = answer.answers[0];
     if (best && form.found) form.found(lists(best.reports.where));
     out.replaceChildren(...drawAnswer(answer, methodColour(run.method), form));
   }
 
-  function choose(i) {
+  function choose(i, first) {
     [...tabs.children].forEach((t, k) => t.setAttribute("aria-selected", String(k === i)));
     form = forms[i][1]();
-    particles.value = String(form.particles ? 5 * form.particles : 1000);
+    particles.value = usual();
+    if (first) restore();
+    view.form = i ? String(i) : "";
     place.replaceChildren(form.element);
     send(true);
   }
@@ -157,7 +185,7 @@ function questionPart(run, info, samples) {
     place,
     given.element,
   );
-  choose(0);
+  choose(view.form in forms ? Number(view.form) : 0, true);
   return {
     element: h("div.ask-grid" + (side ? ".drawn" : ""), question, h("section.card.result", out)),
     again: () => send(true),
@@ -175,7 +203,8 @@ async function samplesFor(run, info) {
   );
 }
 
-export function showAsk(main, rest) {
+export function showAsk(main, rest, parameters) {
+  const view = readAddress(parameters, defaults);
   const able = [...runs.values()].filter(r => r.has_folder && r.iteration > 0);
   const run = runs.get(rest[0]) || able.find(r => r.model === "pcfg") || able.find(r => r.model === "air") || able[0];
   if (!run) {
@@ -202,7 +231,7 @@ export function showAsk(main, rest) {
       const info = await get(`/api/runs/${run.id}/ask`),
         samples = await samplesFor(run, info);
       if (left) return;
-      part = questionPart(run, info, samples);
+      part = questionPart(run, info, samples, view);
       body.replaceChildren(
         h("p.quiet", `${info.help} · iteration ${number(info.iteration)}`),
         part.element,

@@ -1,7 +1,7 @@
 // charts.js - curves with bands, drawn by dygraphs, in the colours of the figures.
 
-import { h, s } from "./dom.js";
-import { number, duration, metricName, metricUnit } from "./text.js";
+import { h, s, choice } from "./dom.js";
+import { number, duration, metricName, metricUnit, lowerIsBetter } from "./text.js";
 import { methodStyle } from "./api.js";
 
 // ---- colours
@@ -32,11 +32,18 @@ export const isDark = () =>
 // The method's colour of the figures; on dark ground, lighter until it can be seen (contrast 4 with the panel).
 export function methodColour(method, shade = 0) {
   let colour = methodStyle(method).colour;
-  if (!isDark()) return mix(colour, "#ffffff", shade);
+  const contrast = c => 1.05 / (luminance(c) + 0.05);
+  if (!isDark() && shade && contrast(colour) < 3.6) return mix(colour, "#000000", 0.7 * shade);
+  if (!isDark()) {
+    // Paler only as long as it can be seen, as in the figures (rws__colour_shade).
+    let most = 1;
+    while (shade && contrast(mix(colour, "#ffffff", most)) < 3) most -= 0.01;
+    return mix(colour, "#ffffff", shade * most);
+  }
   if (luminance(colour) < 0.001) return "#e7ebef"; // black: the ink
   for (let i = 0; i < 40 && (luminance(colour) + 0.05) / (luminance("#1b2026") + 0.05) < 4; i++)
     colour = mix(colour, "#ffffff", 0.08);
-  return mix(colour, "#1b2026", shade * 0.75);
+  return mix(colour, "#1b2026", shade * 0.2); // a contrast of 3 is left
 }
 
 export function swatch(method, shade = 0) {
@@ -74,8 +81,13 @@ function lineColours() {
 export const toggle = (name, on, change, title) =>
   h("button.toggle", { "aria-pressed": String(on), title: title || null, onclick: change }, name);
 
-// Buttons that choose the x axis and logarithmic axes; set({x}) or set({log}) takes the change.
-export function axisControls({ x, log }, set) {
+// What chooses the x axis, logarithmic axes and smoothing; set({x}), set({log}) or set({smooth}) takes the change.
+const smoothings = [
+  ["", "none"],
+  ...["0.6", "0.8", "0.9", "0.97"].map(share => [share, share]),
+];
+
+export function axisControls({ x, log, smooth }, set) {
   const flip = axis =>
     log.includes(axis) ? log.replace(axis, "").replace(/^,|,$/g, "") : [log, axis].filter(Boolean).join(",");
   return [
@@ -90,6 +102,7 @@ export function axisControls({ x, log }, set) {
       { role: "group", "aria-label": "logarithmic axes" },
       ["x", "y"].map(axis => toggle(`log ${axis}`, log.includes(axis), () => set({ log: flip(axis) }))),
     ),
+    choice("Smoothing ", smooth, smoothings, v => set({ smooth: v })),
   ];
 }
 
@@ -156,6 +169,29 @@ function plotBand(e) {
 const plugins = () =>
   Dygraph.PLUGINS.splice(0, Dygraph.PLUGINS.length, ...Dygraph.PLUGINS.filter(p => p !== Dygraph.Plugins.Legend));
 
+// A mean over the points so far, whose weights fall by `share` from each to the one before it, as rws plot --smooth has it.
+function smoothed(values, share) {
+  let sum = 0,
+    weight = 0;
+  if (!(share > 0) || !values) return values;
+  return values.map(v => {
+    if (typeof v !== "number") return v;
+    sum = share * sum + v;
+    weight = share * weight + 1;
+    return sum / weight;
+  });
+}
+
+// The least and the largest number of some curves and their bands, with a margin; null if there is none.
+export function rangeOf(curves, log) {
+  const all = curves.flatMap(c => [c.y, c.low, c.high].flatMap(l => l || [])).filter(v => typeof v === "number" && (!log || v > 0));
+  const low = all.reduce((a, b) => Math.min(a, b), Infinity),
+    high = all.reduce((a, b) => Math.max(a, b), -Infinity);
+  if (!(high > low)) return null;
+  const pad = log ? (high / low) ** 0.03 : 0.03 * (high - low);
+  return log ? [low / pad, high * pad] : [low - pad, high + pad];
+}
+
 // Rows for dygraphs: all x of all curves, with [low, median, high] or null for each curve.
 function merge(curves, logY, logX) {
   const rows = new Map();
@@ -172,8 +208,11 @@ function merge(curves, logY, logX) {
   return [...rows.entries()].sort((a, b) => a[0] - b[0]).map(([x, values]) => [x, ...values]);
 }
 
+const MOST_LINES = 14; // of a tip
+
 // curves: [{label, method, shade, x, y, low, high, count}]. options: {title, metric, xName, unit, log, height,
-// hidden: Set of labels, onZoom(from, to) or onZoom(null)}. The chart can be given new curves without losing its zoom.
+// hidden: Set of labels, smooth: a share, peers(): charts that show the same x, onZoom(from, to) or onZoom(null)}. The chart can be
+// given new curves without losing its zoom; where there is an onZoom, set is told the window and the range of y.
 export class Chart {
   constructor(options) {
     this.options = options;
@@ -181,10 +220,9 @@ export class Chart {
       role: "img",
       tabindex: "0",
       onkeydown: e => this.onKey(e),
-      onblur: () => {
-        this.tip.hidden = true;
-      },
+      onblur: () => this.leave(),
     });
+    this.plot.addEventListener("dblclick", () => (this.own = false), true); // before dygraphs shows everything
     this.tip = h("div.tip", { hidden: true });
     this.title = h("figcaption", options.title || metricName(options.metric || ""));
     this.note = h("span.chart-note");
@@ -204,21 +242,28 @@ export class Chart {
     this.size.observe(this.plot);
   }
 
-  set(curves) {
+  // window: [from, to] of x, and range: [low, high] of y, or null: all, and what fits. Undefined: they stay.
+  set(list, { window, range } = {}) {
+    if (!this.element.isConnected) return; // the page was left meanwhile
+    const share = Number(this.options.smooth);
+    const curves = list.map(c => ({ ...c, y: smoothed(c.y, share), low: smoothed(c.low, share), high: smoothed(c.high, share) }));
     const sum = list => (list || []).reduce((total, v) => total + (v || 0), 0);
     const signature = JSON.stringify([
       isDark(),
       this.zoomed,
+      window,
+      range,
       curves.map(c => [c.label, c.shade, c.x.length, sum(c.x), sum(c.y), sum(c.low), sum(c.high), sum(c.count)]),
     ]);
     this.curves = curves;
+    this.window = window;
     if (this.graph && signature === this.signature) return; // nothing is new: hundreds of runs change one curve at a time
     this.signature = signature;
     const logX = this.options.log.includes("x"),
       logY = this.options.log.includes("y");
     const data = merge(curves, logY, logX);
     const bands = curves.some(c => c.low);
-    this.note.textContent = this.zoomed ? "double-click to see everything" : "";
+    this.tellZoom(this.zoomed);
     this.data = data;
     if (data.length === 0) return this.blank();
     this.plot.setAttribute("aria-label", this.describe());
@@ -247,6 +292,10 @@ export class Chart {
     if (alone !== !!this.alone)
       settings.dateWindow = alone ? (logX ? [data[0][0] / 2, data[0][0] * 2] : [data[0][0] - 1, data[0][0] + 1]) : null;
     this.alone = alone;
+    if (window) settings.dateWindow = window;
+    else if (window === null && !alone) settings.dateWindow = null;
+    if (range !== undefined && !this.own) settings.valueRange = range;
+    if (window !== undefined) this.tellZoom(!!window);
     if (this.graph && this.graphLogX === !!logX && this.graphBands === bands) this.graph.updateOptions(settings);
     else this.build(settings, bands);
   }
@@ -275,20 +324,46 @@ export class Chart {
         x: { logscale: this.graphLogX, ticker, pixelsPerLabel: 70, drawGrid: false },
         y: { ticker, axisLabelWidth: 56, pixelsPerLabel: 36, gridLinePattern: null },
       },
-      highlightCallback: (e, x, points) => this.showTip(e, x, points),
-      unhighlightCallback: () => {
-        this.tip.hidden = true;
+      highlightCallback: (e, x, points) => {
+        this.showTip(e, x, points);
+        for (const peer of this.peers()) peer.follow(x);
       },
-      zoomCallback: (from, to) => this.zoom(from, to),
+      unhighlightCallback: () => this.leave(),
+      zoomCallback: () => this.zoom(),
     });
   }
 
+  tellZoom(zoomed) {
+    this.zoomed = zoomed;
+    this.note.textContent = zoomed ? "double-click to see everything" : "";
+  }
+
+  // After a drag: across, which all panels follow, or upwards, which is this panel's own.
   zoom() {
-    this.zoomed = this.graph.isZoomed();
-    this.note.textContent = this.zoomed ? "double-click to see everything" : "";
-    if (!this.options.onZoom) return;
-    const [from, to] = this.graph.xAxisRange();
-    this.options.onZoom(this.zoomed ? from : null, to, this);
+    if (!this.options.onZoom) return this.tellZoom(this.graph.isZoomed());
+    const [from, to] = this.graph.xAxisRange(),
+      across = this.graph.isZoomed("x");
+    const moved = across && !(this.window && this.window[0] === from && this.window[1] === to);
+    this.signature = null;
+    if (across && !moved) this.own = true;
+    this.options.onZoom(across ? from : null, to);
+  }
+
+  peers() {
+    return this.options.peers ? [...this.options.peers()].filter(c => c !== this && c.graph) : [];
+  }
+
+  leave() {
+    for (const chart of [this, ...this.peers()]) {
+      chart.tip.hidden = true;
+      if (chart !== this) chart.graph.clearSelection();
+    }
+  }
+
+  // Shows the values at the x that is nearest to one in another chart.
+  follow(x) {
+    const near = this.data.reduce((a, r) => (Math.abs(r[0] - x) < Math.abs(a - x) ? r[0] : a), Infinity);
+    if (Number.isFinite(near)) this.point(near);
   }
 
   blank() {
@@ -322,12 +397,12 @@ export class Chart {
           n: curve.count ? curve.count[i] : 0,
         };
       })
-      .sort((a, b) => b.y - a.y);
+      .sort((a, b) => (lowerIsBetter(this.options.metric || "") ? a.y - b.y : b.y - a.y));
     if (lines.length === 0) return;
     this.tip.replaceChildren(
       h("div.tip-x", this.options.xName === "seconds" ? duration(x) : `iteration ${number(x)}`),
       ...lines
-        .slice(0, 14)
+        .slice(0, MOST_LINES)
         .map(l =>
           h(
             "div.tip-row",
@@ -337,6 +412,7 @@ export class Chart {
             h("span.tip-band", l.low !== null ? `${number(l.low, 3)} … ${number(l.high, 3)}` : ""),
           ),
         ),
+      lines.length > MOST_LINES ? h("div.tip-more", `and ${lines.length - MOST_LINES} more, which are worse`) : "",
     );
     this.tip.hidden = false;
     const box = this.plot.getBoundingClientRect(),
@@ -362,6 +438,7 @@ export class Chart {
       this.tip.hidden = true;
       this.graph.clearSelection();
       if (this.graph.isZoomed()) {
+        this.own = false;
         this.graph.resetZoom();
         this.zoom();
       }

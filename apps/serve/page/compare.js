@@ -1,48 +1,44 @@
 // compare.js - runs beside each other: medians with quartile bands over seeds, panel by panel.
 
-import { h, empty, failure, fillIf, morph, calm } from "./dom.js";
-import { keyName, modelName, metricName, plural, metricUnit, compareTexts } from "./text.js";
+import { h, empty, failure, fillIf, morph, calm, choice, readAddress, writeAddress } from "./dom.js";
+import { number, measured, keyName, modelName, metricName, plural, metricUnit, compareTexts, lowerIsBetter } from "./text.js";
 import { get, query, runs, live, helpOf } from "./api.js";
-import { Chart, axisControls, swatch, toggle, isDark } from "./charts.js";
+import { Chart, axisControls, swatch, toggle, isDark, rangeOf } from "./charts.js";
 import { differing, matching, nothing } from "./runs.js";
 
-const defaults = { runs: "", filter: "", model: "", metrics: "", x: "iteration", log: "", panel: "particles" };
-const hidden = new Set(); // labels of curves that were switched off
+const defaults = {
+  runs: "",
+  filter: "",
+  model: "",
+  metrics: "",
+  x: "iteration",
+  log: "",
+  smooth: "",
+  panel: "particles",
+  axes: "shared", // or "own": the y axes of the panels of a metric
+  from: "", // the ends of x that were zoomed to
+  to: "",
+  hidden: "", // labels of curves that were switched off, with | between
+};
 const POINTS = 300; // of a curve: a panel is about 600 pixels wide, and a range that is zoomed gets as many again
 
 const ignored = new Set(["seed", "threads", "eval_every", "eval_particles", "n_test", "iterations", "model"]);
 
-// What is shown is in the address, so that it can be kept and sent.
-function readView(parameters) {
-  return {
-    ...defaults,
-    ...Object.fromEntries(
-      Object.keys(defaults)
-        .filter(k => parameters.has(k))
-        .map(k => [k, parameters.get(k)]),
-    ),
-  };
-}
-
-function writeView(view) {
-  const some = Object.fromEntries(Object.entries(view).filter(([k, v]) => v !== defaults[k]));
-  const hash = "#/compare" + (Object.keys(some).length ? "?" + query(some) : "");
-  if (hash !== location.hash) history.replaceState(null, "", hash);
-}
-
 export function showCompare(main, rest, parameters) {
-  const view = readView(parameters);
+  const view = readAddress(parameters, defaults);
+  const hidden = new Set(view.hidden.split("|").filter(Boolean));
   let charts = new Map(),
-    latest = []; // by section and panel; the runs that are shown
+    shown = []; // by section and panel; what is drawn: [metric, the server's answer, the runs]
   // Each control has a part of its own, so that one that changes leaves focus and typing in the others alone.
   const parts = Object.fromEntries(
     ["models", "metrics", "axes", "panels", "filter", "chosen"].map(name => [name, h("div.part")]),
   );
   const controls = h("div.controls", Object.values(parts));
   const legend = h("div.legend", { role: "group", "aria-label": "curves" });
-  const body = h("div.compare");
+  const body = h("div.compare"),
+    tables = h("div");
   const note = h("p.quiet");
-  main.replaceChildren(h("div.head", h("h1", "Compare"), note), controls, legend, body);
+  main.replaceChildren(h("div.head", h("h1", "Compare"), note), controls, legend, body, tables);
 
   function selected() {
     const ids = view.runs ? new Set(view.runs.split(",")) : null;
@@ -69,16 +65,6 @@ export function showCompare(main, rest, parameters) {
     return { all, wanted: wanted.length ? wanted : first.length ? first : all.slice(0, 1) };
   }
 
-  const choice = (label, value, options, change) =>
-    h(
-      "label.field",
-      label,
-      h(
-        "select",
-        { onchange: e => change(e.target.value) },
-        options.map(([v, name]) => h("option", { value: v, selected: v === value }, name)),
-      ),
-    );
   function drawControls(list, models, metrics) {
     const keys = differing(list, ignored);
     const set = change => {
@@ -113,8 +99,10 @@ export function showCompare(main, rest, parameters) {
         ),
       ),
     );
-    fillIf(parts.axes, [view.x, view.log], () => axisControls(view, set));
-    fillIf(parts.panels, [keys, view.panelShown], () =>
+    fillIf(parts.axes, [view.x, view.log, view.smooth], () =>
+      axisControls(view, change => set("x" in change ? { ...change, from: "", to: "" } : change)),
+    );
+    fillIf(parts.panels, [keys, view.panelShown, view.axes], () => [
       choice(
         "Panels ",
         view.panelShown,
@@ -123,7 +111,15 @@ export function showCompare(main, rest, parameters) {
           .map(k => [k, k === "none" ? "none" : keyName(k)]),
         v => set({ panel: v }),
       ),
-    );
+      view.panelShown === "none"
+        ? null
+        : toggle(
+            "same y",
+            view.axes === "shared",
+            () => set({ axes: view.axes === "shared" ? "own" : "shared" }),
+            "the panels of a metric share their y axis",
+          ),
+    ]);
     fillIf(parts.filter, view.filter, () =>
       h("input", {
         type: "search",
@@ -150,7 +146,7 @@ export function showCompare(main, rest, parameters) {
     const all = [...runs.values()].filter(r => r.model === view.model),
       good = all.filter(r => r.state !== "failed");
     const where = [`model=${view.model}`],
-      some = { metric, x: view.x, panel: view.panelShown, points: POINTS, where };
+      some = { metric, x: view.x, panel: view.panelShown, points: POINTS, where, from: view.from, to: view.to };
     if (list.length === all.length) return some;
     if (list.length === good.length && list.every(r => r.state !== "failed"))
       where.push("state=training,stopped,finished");
@@ -173,8 +169,9 @@ export function showCompare(main, rest, parameters) {
                 const alone = [...seen.keys()].every(l => l === g.label || hidden.has(l));
                 for (const l of seen.keys()) alone || l === g.label ? hidden.delete(l) : hidden.add(l);
               } else hidden.has(g.label) ? hidden.delete(g.label) : hidden.add(g.label);
-              for (const chart of charts.values()) chart.showHidden();
-              drawLegend(groups);
+              view.hidden = [...hidden].join("|");
+              write();
+              draw();
             },
           },
           swatch(g.method, g.shade),
@@ -196,14 +193,10 @@ export function showCompare(main, rest, parameters) {
 
   const curve = g => ({ ...g, y: g.median });
 
-  // A panel that was zoomed gets the points of its range.
-  async function zoom(metric, panel, list, from, to, chart) {
-    const range = from === null ? {} : { from, to };
-    chart.range = range;
-    const answer = await get("/api/compare?" + query({ ...parameters_(metric, list), ...range }));
-    chart.set(answer.groups.filter(g => g.panel === panel).map(curve));
-  }
-
+  const zoomTo = (from, to) => {
+    Object.assign(view, { from: from === null ? "" : String(from), to: from === null ? "" : String(to) });
+    refresh();
+  };
   function removeSection(section) {
     for (const [key, chart] of charts)
       if (key.startsWith(section.dataset.key)) {
@@ -215,7 +208,7 @@ export function showCompare(main, rest, parameters) {
 
   function drawMetric(metric, answer, list) {
     const panels = [...new Set(answer.groups.map(g => g.panel))].sort(compareTexts);
-    const key = JSON.stringify([metric, panels, view.log, view.x]);
+    const key = JSON.stringify([metric, panels, view.log, view.x, view.smooth]);
     let section = body.querySelector(`section[data-key="${CSS.escape(key)}"]`);
     if (!section) {
       section = h(
@@ -236,9 +229,11 @@ export function showCompare(main, rest, parameters) {
           metric,
           xName: view.x,
           log: view.log,
+          smooth: view.smooth,
+          peers: () => charts.values(),
           height: panels.length > 2 ? 210 : 260,
           hidden,
-          onZoom: (from, to, c) => zoom(metric, panel, latest, from, to, c).catch(() => {}),
+          onZoom: zoomTo,
         });
         charts.set(key + panel, chart);
         section.lastChild.append(chart.element);
@@ -248,20 +243,106 @@ export function showCompare(main, rest, parameters) {
       if (old) removeSection(old);
     }
     morph(section.querySelector(".tools"), tools(metric, list));
+    const curves = answer.groups.map(curve);
+    const range =
+      view.axes === "shared" ? rangeOf(curves.filter(c => !hidden.has(c.label)), view.log.includes("y")) : null;
+    const window = view.from ? [Number(view.from), Number(view.to)] : null;
     for (const panel of panels) {
       const chart = charts.get(key + panel);
-      if (chart.zoomed) zoom(metric, panel, list, chart.range.from ?? null, chart.range.to, chart).catch(() => {});
-      else chart.set(answer.groups.filter(g => g.panel === panel).map(curve));
+      chart.set(
+        curves.filter(c => c.panel === panel),
+        { window, range },
+      );
+      chart.showHidden();
     }
   }
 
+  // ---- below the charts: medians as numbers, and what chosen runs differ in
+
+  const table = (title, about, head, rows) =>
+    h(
+      "section.group.numbers",
+      h("h2", title, h("span.n", about)),
+      h(
+        "div.table-box",
+        { tabindex: "0", role: "region", "aria-label": title },
+        h("table", h("thead", h("tr", head.filter(Boolean).map((c, i) => h(i ? "th.right" : "th", { scope: "col" }, c)))), h("tbody", rows)),
+      ),
+    );
+  const rowOf = (name, cells) => h("tr", h("th", { scope: "row" }, name), cells);
+
+  function medians() {
+    const cell = ([metric, answer], label, panel) => {
+      const groups = answer.groups.filter(g => g.panel === panel && g.median.length),
+        last = g => g.median[g.median.length - 1],
+        own = groups.find(g => g.label === label);
+      if (!own) return h("td.right");
+      const best = Math[lowerIsBetter(metric) ? "min" : "max"](...groups.map(last));
+      return h(
+        last(own) === best && groups.length > 1 ? "td.right.best" : "td.right",
+        { title: `${plural(own.runs.length, "run")}; quartiles ${number(own.low.at(-1))} … ${number(own.high.at(-1))}` },
+        measured(last(own)),
+      );
+    };
+    const groups = shown[0][1].groups,
+      panels = view.panelShown !== "none";
+    return table(
+      "Medians",
+      view.to ? `at ${number(Number(view.to))}` : "at the end",
+      ["curve", panels && keyName(view.panelShown), "runs", ...shown.map(([m]) => metricName(m))],
+      [...groups]
+        .sort((a, b) => compareTexts(a.panel, b.panel))
+        .map(g =>
+          rowOf(h("span.method", swatch(g.method, g.shade), g.label), [
+            panels && h("td.right", g.panel.replace(/^.* = /, "")),
+            h("td.right", number(g.runs.length)),
+            shown.map(part => cell(part, g.label, g.panel)),
+          ]),
+        ),
+    );
+  }
+
+  const MOST_BESIDE = 6; // runs side by side
+  function settings(list) {
+    const all = [...new Set(list.flatMap(r => Object.keys(r.config)))],
+      text = (r, k) => String(r.config[k] ?? "–"),
+      differ = all.filter(k => new Set(list.map(r => text(r, k))).size > 1),
+      metrics = [...new Set(list.flatMap(r => Object.keys(r.last)))].sort(compareTexts);
+    return table(
+      "Side by side",
+      `${differ.length} of ${plural(all.length, "setting")} differ`,
+      ["setting", ...list.map(r => h("a", { href: `#/run/${r.id}` }, r.name))],
+      [
+        ...differ.map(k => rowOf(keyName(k), list.map(r => h("td.right", text(r, k))))),
+        ...metrics.map(m => rowOf(metricName(m), list.map(r => h("td.right", measured(r.last[m]))))),
+      ],
+    );
+  }
+
+  function drawTables() {
+    const list = shown.length ? shown[0][2] : [];
+    fillIf(tables, [shown.map(([m, a]) => [m, a.groups]), view.panelShown, list.map(r => [r.id, r.last]), isDark()], () => [
+      shown.length ? medians() : null,
+      view.runs && list.length > 1 && list.length <= MOST_BESIDE ? settings(list) : null,
+    ]);
+  }
+
+  function draw() {
+    for (const [metric, answer, list] of shown) drawMetric(metric, answer, list);
+    drawLegend(shown.flatMap(([, answer]) => answer.groups));
+    drawTables();
+  }
+
+  const write = () => writeAddress("compare", view, defaults);
+
   async function refresh() {
     const { list, models, n_failed } = selected();
-    latest = list;
     const blank = element => {
       note.textContent = "";
       fillIf(legend, null, () => []);
       body.replaceChildren(element);
+      shown = [];
+      drawTables();
     };
     if (runs.size === 0) {
       for (const part of Object.values(parts)) fillIf(part, null, () => []);
@@ -269,12 +350,9 @@ export function showCompare(main, rest, parameters) {
     }
     const metrics = metricsOf(list);
     drawControls(list, models, metrics);
-    writeView({
-      ...view,
-      panelShown: undefined,
-      metrics: view.metrics,
-      model: models.length > 1 ? view.model : "",
-    });
+    if (models.length < 2) view.model = "";
+    write();
+    view.model ||= models[0] ?? "";
     if (list.length === 0)
       return blank(empty("No run matches", "Change the filter, or choose other runs in the list."));
     try {
@@ -282,8 +360,8 @@ export function showCompare(main, rest, parameters) {
       for (const old of body.querySelectorAll("section"))
         if (!metrics.wanted.includes(old.dataset.metric)) removeSection(old);
       for (const old of body.querySelectorAll(".empty")) old.remove();
-      metrics.wanted.forEach((m, i) => drawMetric(m, answers[i], list));
-      drawLegend(answers.flatMap(a => a.groups));
+      shown = metrics.wanted.map((m, i) => [m, answers[i], list]);
+      draw();
       const nDamaged = answers[0].groups.reduce((n, g) => n + g.damaged.length, 0);
       note.textContent = `${plural(list.length, "run")} of ${modelName(view.model)}, ${plural(answers[0].groups.length, "curve")}: medians over seeds, bands between the quartiles${n_failed ? `; ${plural(n_failed, "failed run")} left out` : ""}${nDamaged ? `; ${plural(nDamaged, "damaged run")} among them, whose numbers may be wrong` : ""}`;
     } catch (error) {

@@ -31,6 +31,29 @@ export function s(tag, attributes, ...children) {
   return element;
 }
 
+// A list of [value, name] to choose from, behind its label.
+export const choice = (label, value, options, change) =>
+  h(
+    "label.field",
+    label,
+    h(
+      "select",
+      { onchange: e => change(e.target.value) },
+      options.map(([v, name]) => h("option", { value: v, selected: v === value }, name)),
+    ),
+  );
+
+// The part of the address behind # says what is shown, so that it can be kept and sent: what differs from the defaults.
+export function writeAddress(page, view, defaults) {
+  const q = new URLSearchParams(Object.entries(view).filter(([k, v]) => k in defaults && v !== defaults[k] && v !== null));
+  const hash = `#/${page}` + (q.size ? `?${q}` : "");
+  if (hash !== location.hash) history.replaceState(null, "", hash);
+}
+
+// The view of an address: the defaults, with what its parameters say.
+export const readAddress = (parameters, defaults) =>
+  Object.fromEntries(Object.entries(defaults).map(([k, v]) => [k, parameters.get(k) ?? v]));
+
 // Replaces the children of an element; null is no child.
 export function fill(element, ...children) {
   element.replaceChildren(...present(children));

@@ -132,7 +132,7 @@ export function drawTree(text, colour) {
     );
   };
   walk(root);
-  return h("div.tree-box", svg);
+  return h("div.tree-box", { tabindex: "0", role: "group", "aria-label": "tree" }, svg);
 }
 
 // ---- Hinton diagrams: the area of a square is a probability

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { plural } from "./text.js";
 import { drawBoxes } from "./drawings.js";
 
-// Each form returns {element, datum()}, and calls `ask` when the datum has changed.
+// Each form returns {element, datum(), set(datum) if a datum can be put into it}, and calls `ask` when the datum has changed.
 
 const sentences = [
   "astronomers saw stars with ears",
@@ -54,6 +54,9 @@ export function sentenceForm(info, ask) {
         : null,
     ),
     datum: () => (input.value.trim() ? { text: input.value.trim() } : null),
+    set: datum => {
+      input.value = datum.text ?? "";
+    },
     text: () => input.value,
   };
 }
@@ -304,6 +307,7 @@ export function numbersForm(info, samples, ask) {
         : null,
     ),
     datum: () => ({ fields: Object.fromEntries(fields.map(x => [x.f.name, x.get()])) }),
+    set: datum => fields.forEach(x => datum.fields && x.f.name in datum.fields && x.set(datum.fields[x.f.name])),
   };
 }
 
@@ -329,6 +333,9 @@ export function testForm(info, ask) {
       h("button.plain", { onclick: () => move(1) }, "Next"),
     ),
     datum: () => ({ test: Number(input.value) }),
+    set: datum => {
+      input.value = String(datum.test ?? 0);
+    },
     particles: info.picture ? 60 : undefined,
     top: info.picture ? 4 : undefined,
   };
@@ -372,5 +379,6 @@ export function givenPart(ask) {
       text,
     ),
     read: () => readGiven(text.value),
+    text,
   };
 }

@@ -160,7 +160,7 @@ function snapshotsPart(run) {
 // ---- curves
 
 function curvesPart(run) {
-  const view = { x: "iteration", log: "" };
+  const view = { x: "iteration", log: "", smooth: "" };
   const grid = h("div.panels.small");
   const tools = h("div.controls");
   const part = h("section", tools, grid);
@@ -182,6 +182,8 @@ function curvesPart(run) {
           metric: m.name,
           xName: view.x,
           log: view.log,
+          smooth: view.smooth,
+          peers: () => charts.values(),
           height: 180,
           tools: h("span.last"),
         });
@@ -302,7 +304,8 @@ export function showRun(main, rest) {
       run.time_left !== null
         ? `${duration(run.time_left)} left`
         : run.state === "stopped"
-          ? `Stopped at iteration ${number(run.iteration)}; rws train ${run.model} --out FOLDER --resume continues.`
+          ? `Stopped at iteration ${number(run.iteration)}` +
+            (run.folder ? `; rws train ${run.model} --out ${run.folder} --resume continues.` : ".")
           : `${plural(run.iteration, "iteration")} in ${duration(run.seconds)}`;
     morph(
       head,

@@ -1,14 +1,15 @@
 // runs.js - the table of runs: sorted, filtered, grouped, live.
 
-import { h, empty, fillIf, calm } from "./dom.js";
-import { number, measured, duration, keyName, modelName, metricName, compareTexts, plural } from "./text.js";
+import { h, empty, fillIf, calm, readAddress, writeAddress } from "./dom.js";
+import { number, measured, duration, moment, keyName, modelName, metricName, compareTexts, plural } from "./text.js";
 import { runs, problems, live, overview, methodStyle, helpOf } from "./api.js";
 import { isDark, methodColour, swatch } from "./charts.js";
 import { spark } from "./drawings.js";
 
 const chosen = new Set(); // ids, kept while other pages are shown
 export const chosenRuns = chosen;
-const view = { filter: "", group: "model", sort: null, down: false, state: null };
+const defaults = { filter: "", group: "model", sort: "", down: "", state: "", hide: "" }; // hide: ids of columns, with commas between
+let view = { ...defaults };
 const whole = new Set(); // names of groups whose rows are all shown
 const MOST = 100; // rows of a group, until all are asked for
 
@@ -147,6 +148,7 @@ function columns(list) {
         cell: r => (m in r.last ? measured(r.last[m]) : ""),
         value: r => r.last[m] ?? null,
       })),
+    { id: "started", name: "started", cell: r => h("span", { title: moment(r.started) }, moment(r.started, "short")), value: r => r.started || null },
   ];
   return all.filter(Boolean);
 }
@@ -155,7 +157,8 @@ const columnClass = c => (c.right ? ".right" : "") + ".c-" + c.id.split(":")[0];
 
 function sorted(list, cols) {
   const column = cols.find(c => c.id === view.sort);
-  if (!column || !column.value) return list.sort((a, b) => compareTexts(a.name, b.name));
+  const running = r => r.state === "training";
+  if (!column || !column.value) return list.sort((a, b) => running(b) - running(a) || compareTexts(a.name, b.name));
   const order = (a, b) => {
     const x = column.value(a),
       y = column.value(b);
@@ -251,7 +254,7 @@ function tableHead(list, cols, redraw) {
   });
   const sign = c => (view.sort !== c.id ? "" : view.down ? "▼" : "▲");
   const sort = c => {
-    view.down = view.sort === c.id && !view.down;
+    view.down = view.sort === c.id && !view.down ? "1" : "";
     view.sort = c.id;
     redraw();
   };
@@ -286,7 +289,8 @@ class Group {
   }
 
   draw(list, redraw, onChoose) {
-    const cols = columns(list),
+    const hidden = view.hide.split(","),
+      cols = columns(list).filter(c => !hidden.includes(c.id)),
       signature = [cols.map(c => c.id), isDark()].join();
     const shown = whole.has(this.name) ? list.length : MOST;
     this.list = list;
@@ -332,7 +336,8 @@ function groups(list) {
   return [...map.entries()].sort((a, b) => compareTexts(a[0], b[0]));
 }
 
-export function showRuns(main) {
+export function showRuns(main, rest, parameters, told) {
+  if (told) view = readAddress(parameters, defaults); // else as it was left
   const filter = h("input", {
     type: "search",
     id: "filter",
@@ -343,12 +348,13 @@ export function showRuns(main) {
     spellcheck: "false",
   });
   const group = h("select", { "aria-label": "group by" });
+  const menu = h("details.menu", h("summary", "Columns"), h("div"));
   const counts = h("div.counts", { role: "group", "aria-label": "states" });
   const actions = h("div.actions");
   const notes = h("div"),
     body = h("div.groups");
   main.replaceChildren(
-    h("div.head", h("h1", "Runs"), counts, h("span.spring"), filter, h("label.field", "Group by ", group)),
+    h("div.head", h("h1", "Runs"), counts, h("span.spring"), filter, h("label.field", "Group by ", group), menu),
     notes,
     body,
     actions,
@@ -365,6 +371,19 @@ export function showRuns(main) {
     group.value = view.group;
   }
 
+  function drawMenu() {
+    const all = columns([...runs.values()]).filter(c => c.id !== "name"),
+      hidden = new Set(view.hide.split(",").filter(Boolean));
+    const flip = id => {
+      hidden.has(id) ? hidden.delete(id) : hidden.add(id);
+      view.hide = [...hidden].join(",");
+      draw();
+    };
+    fillIf(menu.lastChild, [all.map(c => [c.id, c.name]), view.hide], () =>
+      all.map(c => h("label", h("input", { type: "checkbox", checked: !hidden.has(c.id), onchange: () => flip(c.id) }), c.name)),
+    );
+  }
+
   function drawCounts() {
     const all = [...runs.values()],
       numbers = states.map(s => [s, all.filter(r => r.state === s).length]).filter(([, n]) => n > 0);
@@ -376,7 +395,7 @@ export function showRuns(main) {
             "data-state": s,
             "aria-pressed": String(view.state === s),
             onclick: () => {
-              view.state = view.state === s ? null : s;
+              view.state = view.state === s ? "" : s;
               draw();
             },
           },
@@ -412,7 +431,7 @@ export function showRuns(main) {
   function drawNotes(n) {
     const clear = () => {
       view.filter = filter.value = "";
-      view.state = null;
+      view.state = "";
       draw();
     };
     fillIf(notes, [problems, runs.size, n], () => [
@@ -432,8 +451,10 @@ export function showRuns(main) {
   function draw() {
     const focus = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.id : null;
     const list = matching(view.filter).filter(r => !view.state || r.state === view.state);
+    if (runs.size) drawMenu();
     drawGroups();
     drawCounts();
+    writeAddress("runs", view, defaults);
     drawActions();
     drawNotes(list.length);
     const parts = groups(list).filter(([, part]) => part.length > 0);

@@ -46,10 +46,10 @@ export function duration(seconds) {
   return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
 }
 
-export function moment(text) {
+export function moment(text, dateStyle = "medium") {
   const date = text ? new Date(text) : null;
   if (!date || Number.isNaN(date.getTime())) return "–";
-  return date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  return date.toLocaleString(undefined, { dateStyle, timeStyle: "short" });
 }
 
 // The short name of a key of the configuration.
@@ -72,6 +72,8 @@ const units = { kl: "nats", log_evidence: "nats", log_p_exact: "nats" };
 export function metricHelp(metric, model, models = {}) {
   return (models[model] || {})[metric] || usual[metric] || "";
 }
+// Whether a smaller value of a metric is a better one.
+export const lowerIsBetter = metric => /error|loss|^(final_)?kl$|grad_std|truncated/.test(metric);
 export const metricUnit = metric => units[metric] || "";
 
 // "a2" before "a10".

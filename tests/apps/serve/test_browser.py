@@ -5,6 +5,7 @@ are zoomed, switched off, slid through; a sentence is asked; digits are drawn an
 console; no request leaves the machine. --screenshots also writes the pictures of docs/, of the runs in --runs.
 """
 import argparse
+import gzip
 import json
 import os
 import re
@@ -123,7 +124,7 @@ def test_page(rws, browser, served, folder):
     report(browser.wait("location.hash.includes('log=y')"), "the view is in the address")
     browser.js("[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'log x').click()")
     browser.wait("location.hash.includes('log=y%2Cx')")
-    browser.wait("document.querySelectorAll('.plot .dygraph-axis-label-x').length > 2")
+    browser.wait("[...document.querySelectorAll('.plot .dygraph-axis-label-x')].some(l => l.textContent === '100')")
     labels = browser.js("return [...document.querySelector('.plot').querySelectorAll('.dygraph-axis-label-x')].map(l => l.textContent)")
     report(browser.js(ink) > 500 and "100" in labels and "1,000" in labels, "a logarithmic x axis has its curves, and powers of ten", labels)
     browser.js("[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'log x').click()")
@@ -239,6 +240,108 @@ def test_keys(browser, served):
     report("iteration" in tip and "WW" in tip and last != tip, "arrows move along a curve, End to its end", (tip, last))
     browser.keys("\ue00c")
     report(browser.js("return document.querySelector('.tip').hidden"), "Escape leaves it")
+
+
+def test_views(rws, browser, served, folder):
+    """What is shown is in the address, several panels are read as one, and numbers stand beside the curves."""
+    go = lambda hash: (browser.go("about:blank"), browser.go(served.address + hash))
+    drawn = "document.querySelectorAll('.panels .chart canvas').length >= 4"
+    go("#/compare?model=gmm&metrics=p_error&panel=method&filter=method%3Dww,ws")
+    browser.wait(drawn)
+    axes = "return [...document.querySelectorAll('.plot')].map(p => [...p.querySelectorAll('.dygraph-axis-label-y')].map(l => l.textContent).join())"
+    same = "return [...document.querySelectorAll('.toggle')].find(t => t.textContent === 'same y')"
+    shared = browser.js(axes)
+    browser.js(same.replace("return ", "") + ".click()")
+    own = browser.wait(f"location.hash.includes('axes=own') && (() => {{ const a = (() => {{ {axes} }})(); return new Set(a).size > 1 && a }})()")
+    report(len(set(shared)) == 1 and len(set(own)) == 2, "panels share their y axis, unless it is switched off", (shared, own))
+    browser.js(same.replace("return ", "") + ".click()")
+    x, y, wide, high = browser.box(".plot")
+    browser.hover(x + wide * 0.6, y + high * 0.5)
+    tips = browser.wait("(() => { const t = [...document.querySelectorAll('.tip')].filter(t => !t.hidden).map(t => t.querySelector('.tip-x').textContent); return t.length === 2 && t })()")
+    report(len(set(tips)) == 1, "a panel shows the numbers at the place where the mouse is in another", tips)
+    browser.drag([(x + wide * 0.3, y + high * 0.5), (x + wide * 0.45, y + high * 0.5), (x + wide * 0.6, y + high * 0.5)], 60)
+    browser.wait("location.hash.includes('from=')")
+    browser.js("const s = [...document.querySelectorAll('.controls label')].find(l => l.textContent.startsWith('Smoothing')).querySelector('select'); s.value = '0.9'; s.dispatchEvent(new Event('change'))")
+    browser.wait("location.hash.includes('smooth=0.9')")
+    browser.click(".legend .key")
+    browser.wait("location.hash.includes('hidden=')")
+    kept, ranges = browser.js("return location.hash"), "[...document.querySelectorAll('.plot')].map(p => [...p.querySelectorAll('.dygraph-axis-label-x')].map(l => l.textContent).join())"
+    browser.wait(f"new Set({ranges}).size === 1")
+    before = browser.js(f"return {ranges}")
+    go(kept)
+    browser.wait(drawn)
+    after = browser.js(f"return {ranges}")
+    hidden = browser.js("return [...document.querySelectorAll('.legend .key')].map(k => k.getAttribute('aria-pressed')).join()")
+    report(after == before and len(set(after)) == 1 and hidden == "false,true", "an address that is sent shows the same zoom, in all panels, and the same curves", (before, after, hidden, kept))
+    medians = browser.js("return [...document.querySelectorAll('.numbers tbody tr')].map(r => r.textContent)")
+    report(len(medians) == 2, "medians stand in a table", medians)
+
+    ids = [r["id"] for r in served.runs().values() if r["name"] in ("gmm-ww-1", "gmm-ws-2")]
+    go(f"#/compare?runs={ids[0]},{ids[-1]}")
+    beside = browser.wait("document.querySelectorAll('.numbers').length === 2 && [...document.querySelectorAll('.numbers')][1].textContent")
+    report(browser.js("return document.querySelectorAll('.numbers td.best').length") == 2, "the best medians are set off")
+    report("method" in beside and "seed" in beside and "batch" not in beside, "settings in which two runs differ stand side by side", beside)
+
+    go("#/runs?filter=method%3Dww&group=none&sort=started&down=1&hide=seed")
+    browser.wait("document.querySelectorAll('tr[data-id]').length > 0")
+    shown = browser.js("return [document.querySelectorAll('tr[data-id]').length, document.querySelector('#filter').value, document.querySelector('[aria-sort]').textContent, [...document.querySelectorAll('th')].some(t => t.textContent === 'seed')]")
+    report(shown[1] == "method=ww" and shown[2].startswith("started") and not shown[3], "filter, order and columns are in the address", shown)
+    browser.js("[...document.querySelectorAll('.menu label')].find(l => l.textContent === 'seed').querySelector('input').click()")
+    report(browser.wait("[...document.querySelectorAll('th')].some(t => t.textContent === 'seed') && !location.hash.includes('hide')"), "columns are chosen")
+    browser.js("document.activeElement.blur()")
+    browser.keys("\ue015")
+    report(browser.js("return document.activeElement === document.querySelector('tr[data-id]')"), "an arrow begins at the first row")
+
+    go(f"#/ask/{ids[0]}")
+    browser.wait("document.querySelectorAll('.bar-line').length > 0")
+    browser.js("const s = document.querySelector('.form-row input'); s.value = 12.5; s.dispatchEvent(new Event('input'))")
+    browser.wait("decodeURIComponent(location.hash).includes('\"x\":12.5')")
+    kept = browser.js("return location.hash")
+    go(kept)
+    browser.wait("document.querySelectorAll('.bar-line').length > 0")
+    report(browser.js("return document.querySelector('.form-row input').value") == "12.5", "a question is in the address", kept)
+
+    copied = os.path.join(folder, "copied")
+    shutil.copytree(os.path.join(folder, "gmm-ww-1"), copied)
+    until = time.time() + 20
+    while "copied" not in served.runs() and time.time() < until:
+        time.sleep(0.2)
+    names = sorted(served.runs())
+    report("copied" in names and "gmm-ww-1" in names, "a folder that was copied has its own name", names)
+    shutil.rmtree(copied)
+    request = urllib.request.Request(served.address + "api/runs", headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request) as answer:
+        packed, encoding = answer.read(), answer.headers["Content-Encoding"]
+    plain = urllib.request.urlopen(served.address + "api/runs").read()
+    report(encoding == "gzip" and len(packed) < len(plain) / 2 and json.loads(gzip.decompress(packed))["runs"], "replies are compressed for clients that take it", (encoding, len(packed), len(plain)))
+
+
+def test_tips(rws, browser):
+    """Sixteen curves in a panel: the best first, and how many more there are; runs that train come first in the list."""
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(16):
+            subprocess.run([rws, "train", "gmm", "-k", "2", "--lr", f"{i + 1}e-3", "--iterations", "40", "--eval-every", "10", "--out", os.path.join(folder, f"run{i:02}")], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        train = subprocess.Popen([rws, "train", "gmm", "-k", "2", "--lr", "9e-9", "--iterations", "100000000", "--eval-every", "1000", "--out", os.path.join(folder, "zebra")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        served = Served(rws, folder)
+        try:
+            browser.go("about:blank")
+            browser.go(served.address + "#/runs")
+            report(browser.wait("document.querySelector('tr[data-id] .name') && document.querySelector('tr[data-id] .name').textContent === 'zebra'", 20), "a run that is trained stands above the others")
+            train.send_signal(signal.SIGTERM)
+            train.wait(30)
+            browser.go(served.address + "#/compare?metrics=p_error&filter=run")
+            browser.wait("document.querySelectorAll('.panels .chart canvas').length > 0")
+            x, y, wide, high = browser.box(".plot")
+            browser.hover(x + wide * 0.95, y + high * 0.5)
+            browser.wait("!document.querySelector('.tip').hidden")
+            values = browser.js("return [...document.querySelectorAll('.tip b')].map(b => Number(b.textContent))")
+            more = browser.js("return document.querySelector('.tip-more').textContent")
+            report(len(values) == 14 and values == sorted(values) and "2 more" in more, "a tip has the best curves first, and says how many more there are", (values, more))
+        finally:
+            if train.poll() is None:
+                train.kill()
+            train.wait()
+            served.stop()
 
 
 def change_store(folder, name, *statements):
@@ -458,9 +561,11 @@ def main():
         browser.size(1360, 900)
         test_page(rws, browser, served, folder)
         test_keys(browser, served)
+        test_views(rws, browser, served, folder)
         test_live_and_warned(rws, browser, served, folder)
         test_quiet(browser, served)
         test_many(rws, browser)
+        test_tips(rws, browser)
         test_plugin(rws, browser)
         test_empty(rws, browser)
     finally:
