@@ -12,7 +12,7 @@ enum { STATES = 3, START = STATES };
 
 typedef struct {
     int        days, lasts;
-    bool       plain, equal;
+    bool       plain, shared, equal;
     rws_param *next, *last, *mean; /* theta */
     rws_layer *state, *stay;       /* phi */
 } net;
@@ -23,6 +23,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     w->days = rws_setup_int(s, "days");
     w->lasts = rws_setup_int(s, "lasts");
     w->plain = strcmp(rws_setup_text(s, "form"), "plain") == 0;
+    w->shared = strcmp(rws_setup_text(s, "form"), "shared") == 0;
     w->equal = rws_setup_int(s, "equal");
     rws_setup_field(s, "days", 1);
     rws_setup_series(s, "x", 1, w->days);
@@ -109,7 +110,8 @@ static bool model_day(rws_path *path, const void *env, void *carry)
 static void run(rws_path *path, rws_step *step, const before *b)
 {
     day c = {.state = START};
-    if (!b->w->plain) RWS_LOOP(path, step, b, c, t);
+    if (b->w->shared) RWS_SHARED_LOOP(path, "days", step, b, c, t);
+    else if (!b->w->plain) RWS_LOOP(path, step, b, c, t);
     else
         while (step(path, b, &c)) continue;
 }
@@ -135,7 +137,8 @@ const rws_model rws_user_model = {
     .name = "segments",
     .help = "states that last for some days",
     .settings =
-        (const rws_setting[]){{"form", "loop", 0, 0, "loop (rws_loop), plain (a loop of C)", false},
+        (const rws_setting[]){{"form", "loop", 0, 0,
+                               "loop (rws_loop), shared (rws_shared_loop, for --resample), plain (a loop of C)", false},
                               {"days", "40", 1, 500, "of the longest series", true},
                               {"lasts", "4", 1, 20, "days of the longest segment; 1: a hidden Markov model", true},
                               {"equal", "0", 0, 1, "whether all series are as long", true},

@@ -78,8 +78,14 @@ typedef struct {
     rws_limits  limits;          /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
     int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
     bool        changed;         /* opening a run: its shared object may have other bytes than the run began with */
-    bool        no_check;        /* rws_trainer_train does not check the programs first: see rws_trainer_check */
+    double      resample; /* particles are resampled at steps where ess <= this share of K: see below; 0: never */
+    bool        no_check; /* rws_trainer_train does not check the programs first: see rws_trainer_check */
 } rws_config;
+
+/* rws_config.resample, 0 to 1, makes a particle filter of a model whose guide shares a loop with it (rws_shared_loop): after a
+ * step, the particles of a datum are drawn anew by their weights, if the effective number of those that take part is at most this
+ * share of them. Evaluations and answers (log_evidence, posteriors) are then those of the filter. RWS_BAD_INPUT, of the first pass,
+ * if guide and model share no loop, or particles are executed alone (scalar). */
 
 /* Fills in every default, so that you can read them: those of the model at hand or, if model is NULL, of the model that
  * config->model names. A trainer does the same by itself. The texts that are filled in are static. */

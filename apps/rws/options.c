@@ -23,6 +23,7 @@ enum {
     KEY_OPTIMISER,
     KEY_LR,
     KEY_L2,
+    KEY_RESAMPLE,
     KEY_SCALAR,
     KEY_SET,
     KEY_DATA,
@@ -67,6 +68,11 @@ static const struct argp_option options[] = {
      "Learning rate: 1e-3 (default, unless the model has another); with changes after some iterations: 1e-3,5000:/3 or "
      "0,0-1000:1e-3; by parameter group, each "
      "with its own changes: theta=0,phi=1e-3,5000:/3",
+     2},
+    {"resample", KEY_RESAMPLE, "SHARE", 0,
+     "Resample particles at the steps of a loop that guide and model share, where their effective number is at most "
+     "this "
+     "share (default 0: never)",
      2},
     {"l2", KEY_L2, "WEIGHT", 0, "Weight of half the squared length of the parameters in the loss (default 0)", 2},
 

@@ -52,6 +52,7 @@ typedef struct {
     weighted       *last_particle;
     double          log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
     rws_tail        tail;
+    bool            resampled; /* weights do not tell errors */
     bool            memory_short;
 } table;
 
@@ -129,7 +130,7 @@ static rws_status add_particles(table *t, rws_engine *engine, int row, const can
     rws_arena        *memory = &t->out->memory;
     weighted         *w = RWS_TRY_NEW(memory, weighted, 1);
     if (!w) return rws_no_memory(err, "particles");
-    *w = (weighted){.particle = {.log_p = s->log_p[row], .log_q = s->log_q[row], .count = (int)s->count[row]},
+    *w = (weighted){.particle = {.log_p = s->log_p[row], .log_q = s->log_d[row], .count = (int)s->count[row]},
                     .log_weight = log_weight,
                     .candidate = of,
                     .next = t->last_particle};
@@ -152,10 +153,10 @@ static rws_status add_rows(table *t, rws_engine *engine, int datum, bool particl
 {
     const rws_scores *s = rws__engine_scores(engine), *whole = rws__scores_whole(rws__engine_scores(engine));
     for (uint32_t i = whole->start[datum]; i < whole->start[datum + 1]; i++)
-        if (!rws__tail_add(&t->tail, whole->log_p[i] - whole->log_q[i], whole->count[i], t->out->public.n_particles))
+        if (!rws__tail_add(&t->tail, whole->log_p[i] - whole->log_d[i], whole->count[i], t->out->public.n_particles))
             return rws_no_memory(err, "answers");
     for (int i = (int)s->start[datum]; i < (int)s->start[datum + 1]; i++) {
-        const double log_weight = s->log_p[i] - s->log_q[i] + log(s->count[i]), log_square = rws__row_log_square(s, i);
+        const double log_weight = s->log_p[i] - s->log_d[i] + log(s->count[i]), log_square = rws__row_log_square(s, i);
         candidate   *e = rws__row_reports(engine, i, &t->scratch) ? find(t, t->scratch.list, t->scratch.n) : NULL;
         if (!e) return rws_no_memory(err, "answers");
         e->answer.guide += rws__row_share(s, i);
@@ -234,13 +235,13 @@ static void estimate(table *t)
     const bool   possible = t->log_weight > -INFINITY;
     out->log_evidence = t->log_weight - log(K);
     out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
-    out->log_evidence_error = possible && K > 1 ? sqrt(fmax(1 / out->ess - 1, 0) / (K - 1)) : NAN;
-    out->k_hat = rws__tail_pareto_k(&t->tail, out->n_particles);
+    out->log_evidence_error = possible && K > 1 && !t->resampled ? sqrt(fmax(1 / out->ess - 1, 0) / (K - 1)) : NAN;
+    out->k_hat = t->resampled ? NAN : rws__tail_pareto_k(&t->tail, out->n_particles);
     for (candidate *e = t->last; e; e = e->next) {
         rws_answer *a = &e->answer;
         a->guide /= K;
         a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
-        a->error = possible && K > 1 ? error_of(t, e) : NAN;
+        a->error = possible && K > 1 && !t->resampled ? error_of(t, e) : NAN;
         /* an exact posterior names every text that is possible */
         if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
     }
@@ -272,7 +273,13 @@ static rws_status close_table(table *t, rws_error *err)
     }
     out->list = list;
     out->particles = rws__particles_sort(memory, particles, out->n_weighted);
-    return out->particles ? rws__answers_judge(out, memory, err) : rws_no_memory(err, "answers");
+    if (!out->particles) return rws_no_memory(err, "answers");
+    RWS_TRY(rws__answers_judge(out, memory, err));
+    if (t->resampled && out->verdict == RWS_RELIABLE) {
+        out->verdict = RWS_DOUBTFUL;
+        out->advice = "The particles were resampled, so that their weights do not tell the error; other seeds do.";
+    }
+    return RWS_OK;
 }
 
 /* ---- asking */
@@ -337,6 +344,7 @@ static rws_status run_passes(block *b, rws_error *err)
         pass.first_datum = b->first;
         pass.asked = true;
         pass.choices = q->particles;
+        pass.resample = b->program->config.resample;
         pass.given = q->given;
         pass.n_given = q->n_given;
         RWS_TRY(rws__engine_forward(b->engine, &pass, err));
@@ -399,6 +407,7 @@ rws_status rws__questions_ask(const rws_program *p, rws_engine *engine, float *c
         status = rws_fail(err, RWS_BAD_INPUT, "A question takes 1 to %d particles, not %d.", RWS_MAX_PARTICLES, K);
     bool good = b.tables != NULL;
     for (int d = 0; d < n && good; d++) good = open_table(&b.tables[d], K);
+    for (int d = 0; d < n && good; d++) b.tables[d].resampled = p->config.resample > 0;
     if (!good) status = rws_no_memory(err, "answers");
     if (status == RWS_OK) status = ask(&b, test, &memory, err);
     for (int d = 0; d < n; d++) {

@@ -96,6 +96,7 @@ static rws_status open_run(rws_posterior *p, const char *path, const rws_config 
     RWS_TRY(check_changes(changes, err));
     if (changes->model) config.model = changes->model;
     config.changed = changes->changed;
+    if (changes->resample != 0) config.resample = changes->resample;
     config.limits = changes->limits;
     RWS_TRY(set_up(p, &config, rws__folder_recorded(*folder), model, changes, err));
     const rws_run_state s = {.config = &p->program.config,

@@ -383,6 +383,7 @@ typedef struct loop {
     const struct loop *outer;             /* the loop that the owner is a step of; NULL: none */
     uint32_t           n_going;           /* paths that have arrived and continue with a step */
     int32_t            clock;             /* the lowest of these */
+    bool               resampled;         /* of a shared loop: in this turn */
     rws_path          *ended;             /* its impossible particles; NULL: none, or they are in several paths */
     bool               shared;            /* guide and model make its steps in turn */
     bool               apart;             /* its paths do not come together */
@@ -571,17 +572,24 @@ loop rws__loop_measure(rws_path *path, const loop *what, const void *carry, size
 void rws__loop_run(rws_path *path, const loop *l, void *carry); /* returns when it has ended */
 
 /* shared.c */
+void rws__shared_expect(rws_engine *e,
+                        bool        ran);       /* stops with a message if a pass cannot resample; ran: it has ended */
 void rws__shared_begins(rws_path *path); /* stops with a message if a choice before a shared loop is not scored */
 /* Ends the impossible particles of paths that have arrived in a shared loop, and resamples. Returns how many of the n paths
  * are left. */
 uint32_t rws__shared_weigh(rws_engine *e, rws_path **turn, uint32_t n);
+
+/* resample.c: of paths that have arrived in a loop; a path that is left without particles is recycled, and NULL */
+void rws__resample(rws_engine *e, rws_path **paths, uint32_t n);
 
 /* merge.c */
 extern const rws_op rws__op_join;
 uint32_t            rws__node_join(rws_engine *e, uint32_t at, const join *of); /* a node at level `at` */
 void                rws__join_forward(rws_engine *e, const node *n, float *out);
 void                rws__merge(rws_engine *e, rws_path **paths, uint32_t n); /* the first one continues */
-void                rws__history_make(rws_path *path); /* of the side that draws, which has ended on this path */
+/* The path goes on at a level below its own that has some of its rows, with this number of draws in each. */
+void rws__segment_below(rws_path *path, uint32_t to, uint32_t ordinal);
+void rws__history_make(rws_path *path); /* of the side that draws, which has ended on this path */
 /* Enters the next choices of all rows at the site that is visited. False: a row has no more. May part the path. */
 bool rws__history_next(rws_path *path, trace_entry *t);
 /* The node of item t of a series that the model has made; 0: a row of the path has no such item. */

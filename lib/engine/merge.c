@@ -111,6 +111,7 @@ static counter add_up(const merge *m, rws_path **paths, counter (*of)(const rws_
         const uint32_t *map = c.base ? rws__level_map(e, s->level, paths[p]->before->level) : NULL;
         for (uint32_t i = 0; i < e->levels[s->level].n_rows; i++) {
             const uint32_t number = counter_at(c, map, i);
+            if (s->to && s->to[i] == NONE) continue; /* resampling has left it out */
             all[s->to ? s->to[i] : i] = number;
             least = number < least ? number : least;
         }
@@ -184,6 +185,22 @@ static void begin_segment(rws_path **paths, merge *m)
     path->n_trace = path->n_scored = path->n_sites = path->n_reports = 0;
     path->before = m;
     path->level = m->level;
+}
+
+void rws__segment_below(rws_path *path, uint32_t to, uint32_t ordinal)
+{
+    rws_engine     *e = path->e;
+    const uint32_t *up = e->levels[to].up;
+    merge          *m = RWS_NEW0(&e->arena, merge, 1);
+    uint32_t       *down = RWS_NEW(&e->arena, uint32_t, e->levels[path->level].n_rows);
+    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++) down[i] = NONE;
+    for (uint32_t i = 0; i < e->levels[to].n_rows; i++) down[up[i]] = i;
+    *m = (merge){.level = to, .n = 1, .parts = RWS_NEW(&e->arena, segment, 1), .row = up};
+    end_segment(path, m->parts);
+    m->parts->to = down;
+    begin_segment(&path, m);
+    m->ordinal = (counter){NULL, ordinal};
+    path->ordinal = ordinal;
 }
 
 /* ---- nodes that are made of rows of other nodes */

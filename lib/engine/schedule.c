@@ -610,6 +610,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
         rws__engine_fail(e, RWS_BAD_INPUT, "A pass takes at least one datum and one particle, not %d and %d.",
                          pass->n_data, pass->n_particles);
     check_data(e);
+    rws__shared_expect(e, false);
     rws__level_new(e, NONE, 1);
     rws__node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */
     rws__given_begin(e);
@@ -623,6 +624,7 @@ static void forward(rws_engine *e, const rws_pass *pass)
     const uint64_t flops = rws_gemm_flops;
     begin(e, pass);
     run_all(e);
+    if (e->status == RWS_OK) rws__shared_expect(e, true);
     if (e->status == RWS_OK) rws__jumps_end(e);
     if (e->status == RWS_OK) rws__given_end(e);
     if (e->status == RWS_OK) rws__scores_make(e);

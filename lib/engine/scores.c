@@ -23,8 +23,19 @@ static void check_results(rws_engine *e)
     }
 }
 
+/* Calls `each` for the levels above a level whose totals were begun: they may have gained terms since. */
+static void each_above(rws_engine *e, uint32_t at, void (*each)(rws_engine *e, uint32_t at))
+{
+    const level *l = &e->levels[at];
+    if (l->sums || l->parent == NONE) return;
+    for (uint32_t p = 0; l->merge && p < l->merge->n; p++)
+        if (e->levels[l->merge->parts[p].level].sums) each(e, l->merge->parts[p].level);
+    if (!l->merge && e->levels[l->parent].sums) each(e, l->parent);
+}
+
 void rws__level_request(rws_engine *e, uint32_t at)
 {
+    each_above(e, at, rws__level_request);
     for (uint32_t t = e->levels[at].terms; t != e->levels[at].summed; t = e->terms[t].next)
         rws__request_rows(e, e->terms[t].node, at);
 }
@@ -102,6 +113,7 @@ void rws__level_sum(rws_engine *e, uint32_t at)
 {
     level *l = &e->levels[at];
     if (l->place) return; /* it is beside a level and has no terms */
+    each_above(e, at, rws__level_sum);
     if (!l->sums) sum_above(e, l);
     l->sums = true;
     for (uint32_t t = l->terms; t != l->summed; t = e->terms[t].next) {

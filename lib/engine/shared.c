@@ -91,6 +91,20 @@ void rws__shared_begins(rws_path *path)
     path->scored = true;
 }
 
+void rws__shared_expect(rws_engine *e, bool ran)
+{
+    if (e->pass.resample == 0) return;
+    if (e->pass.scalar)
+        rws__engine_fail(e, RWS_BAD_INPUT,
+                         "Particles that are executed alone (`scalar`) cannot be resampled; set `resample` to 0.");
+    if (e->pass.program || e->pass.mode != RWS_WAKE || e->pass.enumerate || e->pass.apart)
+        rws__engine_fail(e, RWS_BAD_INPUT, "This method cannot resample particles; set `resample` to 0.");
+    if (ran && !e->shares)
+        rws__engine_fail(e, RWS_BAD_INPUT,
+                         "Particles are to be resampled, but guide and model share no loop. Write the loop as "
+                         "RWS_SHARED_LOOP (p.loop with a name) in both, under one name, or set `resample` to 0.");
+}
+
 /* The loop, for the model that has come to it. Both programs have their carries then. */
 static void run_both(rws_path *path, shared_loop *s, const half_loop *model)
 {
@@ -154,17 +168,17 @@ void rws_shared_loop(rws_path *path, const char *name, rws_step *step, const voi
 
 /* ---- weights */
 
-/* Brings the totals of the levels of these paths, and of all levels that are new, up to date. */
+/* Brings the totals of levels that are new, and of those of these paths and all that have arrived, up to date. */
 static void sum_up(rws_engine *e, rws_path **turn, uint32_t n)
 {
     const uint32_t n_levels = e->n_levels;
-    for (uint32_t i = 0; i < n; i++)
-        if (turn[i]->level < e->n_summed) rws__level_request(e, turn[i]->level);
+    for (uint32_t i = 0; i < n; i++) rws__level_request(e, turn[i]->level);
+    for (uint32_t i = 0; i < e->n_arrived; i++) rws__level_request(e, e->paths[e->arrived[i]]->level);
     for (uint32_t at = e->n_summed; at < n_levels; at++) rws__level_request(e, at);
     rws__engine_execute(e);
-    for (uint32_t i = 0; i < n; i++)
-        if (turn[i]->level < e->n_summed) rws__level_sum(e, turn[i]->level);
     for (uint32_t at = e->n_summed; at < n_levels; at++) rws__level_sum(e, at);
+    for (uint32_t i = 0; i < n; i++) rws__level_sum(e, turn[i]->level);
+    for (uint32_t i = 0; i < e->n_arrived; i++) rws__level_sum(e, e->paths[e->arrived[i]]->level);
     e->n_summed = n_levels;
 }
 
@@ -186,6 +200,7 @@ static void end_path(rws_path *path)
     loop        *l = path->loop;
     const level *here = &e->levels[path->level];
     uint64_t     n = 0;
+    rws__level_sum(e, path->level);
     for (uint32_t i = 0; i < here->n_rows; i++) n += here->count[i];
     e->stats.ended += n;
     e->stats.ended_clock += (int64_t)n * l->clock;
@@ -193,6 +208,7 @@ static void end_path(rws_path *path)
     path->goes_on = false;
     if (l->ended && e->levels[l->ended->level].width == here->width) {
         rws__merge(e, (rws_path *[]){l->ended, path}, 2);
+        rws__level_sum(e, l->ended->level);
         rws__path_recycle(path);
     } else {
         *RWS_PUSH(e, e->arrived, e->n_arrived, e->arrived_capacity) = path->number;
@@ -220,6 +236,36 @@ static bool is_possible(rws_path *path)
     return true;
 }
 
+/* Resamples the particles of a loop: the first of these paths, which are about to go on, and those that wait for them. */
+static void resample_loop(rws_engine *e, loop *l, rws_path **turn, uint32_t n)
+{
+    rws_path **all = RWS_NEW(&e->arena, rws_path *, n + e->n_arrived);
+    uint32_t  *place = RWS_NEW(&e->arena, uint32_t, n), n_all = 0, n_going, n_left = 0;
+    l->resampled = true;
+    for (uint32_t i = 0; i < n; i++)
+        if (turn[i]->loop == l && turn[i]->goes_on) place[n_all] = i, all[n_all++] = turn[i];
+    n_going = n_all;
+    for (uint32_t i = 0; i < e->n_arrived; i++) {
+        rws_path *path = e->paths[e->arrived[i]];
+        if (path->loop == l && !path->goes_on) all[n_all++] = path;
+        else e->arrived[n_left++] = e->arrived[i];
+    }
+    e->n_arrived = n_left;
+    rws__resample(e, all, n_all);
+    for (uint32_t i = 0; i < n_going; i++) turn[place[i]] = all[i];
+    for (uint32_t i = n_going; i < n_all; i++)
+        if (all[i]) *RWS_PUSH(e, e->arrived, e->n_arrived, e->arrived_capacity) = all[i]->number;
+    if (l->ended && l->ended->loop != l) l->ended = NULL; /* it was recycled */
+}
+
+static uint32_t drop_empty(rws_path **turn, uint32_t n)
+{
+    uint32_t n_left = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (turn[i]) turn[n_left++] = turn[i];
+    return n_left;
+}
+
 uint32_t rws__shared_weigh(rws_engine *e, rws_path **turn, uint32_t n)
 {
     uint32_t n_going = 0, n_left = 0;
@@ -228,5 +274,9 @@ uint32_t rws__shared_weigh(rws_engine *e, rws_path **turn, uint32_t n)
     sum_up(e, turn, n);
     for (uint32_t i = 0; i < n; i++)
         if (!turn[i]->loop->shared || !turn[i]->goes_on || is_possible(turn[i])) turn[n_left++] = turn[i];
-    return n_left;
+    for (uint32_t i = 0; i < n_left; i++) turn[i]->loop->resampled = e->pass.resample == 0;
+    for (uint32_t i = 0; i < n_left; i++)
+        if (turn[i] && turn[i]->loop->shared && turn[i]->goes_on && !turn[i]->loop->resampled)
+            resample_loop(e, turn[i]->loop, turn, n_left);
+    return drop_empty(turn, n_left);
 }

@@ -143,7 +143,7 @@ double rws__row_share(const rws_scores *s, int i)
 
 double rws__row_log_square(const rws_scores *s, int i)
 {
-    const double l = s->log_p[i] - s->log_q[i];
+    const double l = s->log_p[i] - s->log_d[i];
     double       sum = 0;
     if (!s->sums || l == -INFINITY) return 2 * l + log(s->count[i]);
     for (uint32_t j = s->sums->start[i]; j < s->sums->start[i + 1]; j++)

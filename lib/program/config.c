@@ -32,6 +32,7 @@ const rws_config_member rws_config_members[] = {
     {MEMBER(optimiser), .option = "optimiser", TEXT, .of_sweeps = true},
     {MEMBER(lr), .option = "lr", TEXT, .free = true, .of_sweeps = true},
     {MEMBER(l2), .option = "l2", NUMBER(0, 1000000), .of_sweeps = true},
+    {MEMBER(resample), .option = "resample", NUMBER(0, 1), .of_sweeps = true},
     {0},
 };
 

@@ -24,7 +24,9 @@ static const char *const must_be[] = {
     [RWS_CONFIG_FLAG] = "true or false",
 };
 
-#define PARTICLE_SHARDS "particle_shards" /* a key that may be missing: it is not written if the value is 1 */
+/* Keys that may be missing: they are not written if the value is the default. */
+#define PARTICLE_SHARDS "particle_shards" /* 1 */
+#define RESAMPLE "resample"               /* 0 */
 
 #define MAX_BYTES (1 << 20) /* of config.json */
 
@@ -142,7 +144,8 @@ static rws_status describe(json_t *document, const rws_config *config, const rws
     char of_file[RWS_FINGERPRINT_SIZE];
     if (!document) return rws_no_memory(err, "config.json");
     for (const rws_config_member *m = rws_config_members; m->name; m++)
-        if (strcmp(m->name, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
+        if ((strcmp(m->name, PARTICLE_SHARDS) != 0 || config->particle_shards > 1) &&
+            (strcmp(m->name, RESAMPLE) != 0 || config->resample > 0))
             RWS_TRY(put(document, config, m, err));
     if (rws__model_is_path(config->model)) {
         if (!s->object) RWS_TRY(rws__fingerprint(config->model, of_file, err)); /* the model is at hand */
@@ -335,6 +338,7 @@ static rws_status read_member(const char *file, const json_t *document, const rw
         config->particle_shards = 1;
         return RWS_OK;
     }
+    if (!value && strcmp(m->name, RESAMPLE) == 0) return RWS_OK;
     if (!value) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file, m->name);
     if (!read_value(value, m->kind, (char *)config + m->offset))
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file, m->name, must_be[m->kind]);

@@ -84,17 +84,19 @@ static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number
 {
     const rws_scores *s = rws__engine_scores(engine), *whole = rws__scores_whole(rws__engine_scores(engine));
     double            top = sum->top;
-    for (uint32_t i = whole->start[d]; i < whole->start[d + 1]; i++) top = fmax(top, whole->log_p[i] - whole->log_q[i]);
+    for (uint32_t i = whole->start[d]; i < whole->start[d + 1]; i++) top = fmax(top, whole->log_p[i] - whole->log_d[i]);
     if (top > sum->top) raise_top(t, sum, top);
     for (uint32_t i = whole->start[d]; i < whole->start[d + 1]; i++) {
-        const double l = whole->log_p[i] - whole->log_q[i], w = weight(l, top);
+        const double l = whole->log_p[i] - whole->log_d[i], w = weight(l, top);
         sum->total += whole->count[i] * w;
         sum->squares += whole->count[i] * w * w;
         sum->sum += whole->count[i] * l;
     }
     for (uint32_t i = s->start[d]; i < s->start[d + 1] && t->n_model_metrics; i++) {
-        const double       w = weight(s->log_p[i] - s->log_q[i], top);
+        const double       w = weight(s->log_p[i] - s->log_d[i], top);
+        const bool         ended = s->log_p[i] == -INFINITY && t->program.config.resample > 0;
         const rws_particle p = {t, engine, (int)i, number, NULL};
+        if (ended) continue; /* perhaps before its reports */
         for (int m = 0; m < t->n_model_metrics; m++) {
             const rws_metric *metric = &t->program.model->metrics[m];
             if (metric->posterior) sum->metric[m] += s->count[i] * w * metric->posterior(&p, t->program.state);
@@ -133,6 +135,7 @@ static rws_status measure_data(const bound_job *j, int worker, int first, int n,
         const int left = c->eval_particles - k;
         rws_pass  pass = rws__program_pass(&t->program, RWS_WAKE, n, left < j->chunk ? left : j->chunk, fields, key);
         pass.reports = j->reports;
+        pass.resample = c->resample;
         pass.first_datum = (uint32_t)first;
         pass.first_particle = (uint32_t)k;
         RWS_TRY(rws__trainer_check_stop(t, worker, &p->error));

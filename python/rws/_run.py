@@ -61,7 +61,7 @@ def _text_of(value: Any) -> str:
 
 
 _OPTIONS = ("method", "particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "seed", "threads", "shards",
-            "particle_shards", "scalar", "optimiser", "lr", "l2", "set", "max_operations", "max_paths", "max_nodes", "stack_bytes", "check")
+            "particle_shards", "scalar", "optimiser", "lr", "l2", "resample", "set", "max_operations", "max_paths", "max_nodes", "stack_bytes", "check")
 
 
 def _config(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -340,7 +340,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
           threads: Optional[int] = None, shards: Optional[int] = None, particle_shards: Optional[int] = None,
           scalar: Optional[bool] = None, optimiser: Optional[str] = None,
           lr: Union[float, str, Mapping[str, float], None] = None, l2: Optional[float] = None,
-          set: Optional[Mapping[str, Any]] = None, out: Optional[PathLike] = None, order: str = "shuffled",
+          resample: Optional[float] = None, set: Optional[Mapping[str, Any]] = None, out: Optional[PathLike] = None, order: str = "shuffled",
           test_share: float = 0.0, test_last: bool = False, progress: Optional[bool] = None, callbacks: Callbacks = (),
           save_every: float = 5.0, max_operations: Optional[int] = None, max_paths: Optional[int] = None,
           max_nodes: Optional[int] = None, stack_bytes: Optional[int] = None, check: Optional[bool] = None) -> Run:
@@ -355,6 +355,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
     particles, batch, iterations, seed, threads, lr, …: as `rws train --help` says; by default the model's or the library's.
         The seed is 1, as on the command line, unless it is given.
         lr may be a number, a schedule as text, or a number for each group: {"theta": 1e-3, "phi": 1e-4}.
+    resample: resample particles at the steps of a loop that guide and model share, where their effective number is at most this share.
     set: settings of the model and the method, by name.
     out: the folder of the run, with checkpoints and metrics. Without it the run is kept in memory only.
     check: whether the programs of a model that is not built in are looked at before the first iteration, for at most 0.2 seconds: the
@@ -366,7 +367,7 @@ def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optio
     """
     given = dict(method=method, particles=particles, batch=batch, iterations=iterations, eval_every=eval_every, n_test=n_test,
                  eval_particles=eval_particles, seed=seed, threads=threads, shards=shards, scalar=scalar, optimiser=optimiser,
-                 lr=lr, l2=l2, set=set, max_operations=max_operations, max_paths=max_paths, max_nodes=max_nodes,
+                 lr=lr, l2=l2, resample=resample, set=set, max_operations=max_operations, max_paths=max_paths, max_nodes=max_nodes,
                  stack_bytes=stack_bytes, particle_shards=particle_shards, check=check)
     t = Trainer(model, data, test, out=out, order=order, test_share=test_share, test_last=test_last, **given)
     t.train(progress=progress, callbacks=callbacks, save_every=save_every)

@@ -195,7 +195,7 @@ class Path:
         """A choice as an int, which Python code may branch on."""
     def flip(self, site: str, logit: Like) -> int:
         """0 or 1 as an int, which Python code may branch on."""
-    def loop(self, step: Callable[[Path, Any], Any], **carry: Any) -> Any:
+    def loop(self, *step: Any, **carry: Any) -> Any:
         """Calls step(p, c) until it returns False, and returns c. The attributes of c are what a step hands to the next:
         integers, the first of which is a clock that no step makes smaller, and values or None. Particles with equal integers
         are one path again. c.clear() sets integers to 0 and values to None."""
@@ -423,13 +423,11 @@ def rank() -> int:
 def n_ranks() -> int:
     """How many processes train together; 1 before the first trainer is made."""
 def attend(image: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
-    """Reads a window of a picture of rows x cols numbers as out_rows x out_cols of them. `where` is four numbers, (scale x, scale y,
-    shift x, shift y): half the sides of the window and its middle, in a picture whose sides are at -1 and 1.
-    """
+    """Reads a window of a picture of rows x cols numbers as out_rows x out_cols of them. `where` is four numbers, (scale x,
+    scale y, shift x, shift y): half the sides of the window and its middle, in a picture whose sides are at -1 and 1."""
 def place(glimpse: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
-    """Writes a glimpse of rows x cols numbers into a window of an empty picture of out_rows x out_cols; `where` as for attend: (scale x,
-    scale y, shift x, shift y).
-    """
+    """Writes a glimpse of rows x cols numbers into a window of an empty picture of out_rows x out_cols; `where` as for attend:
+    (scale x, scale y, shift x, shift y)."""
 def cover(rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
     """The same as place for a glimpse of ones: what a window covers; `where` is (scale x, scale y, shift x, shift y)."""
 

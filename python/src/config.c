@@ -42,6 +42,7 @@ bool rwspy_config_read(PyObject *d, rws_config *c)
 {
     uint64_t  scalar = 0, stack = 0, changed = 0, no_check = 0;
     PyObject *set = PyDict_GetItemString(d, "set"), *l2 = PyDict_GetItemString(d, "l2");
+    PyObject *resample = PyDict_GetItemString(d, "resample");
     *c = (rws_config){0};
     if (!read_text(d, "model", &c->model) || !read_text(d, "method", &c->method) ||
         !read_int(d, "particles", &c->particles) || !read_int(d, "batch", &c->batch) ||
@@ -61,6 +62,7 @@ bool rwspy_config_read(PyObject *d, rws_config *c)
     c->no_check = no_check;
     c->limits.stack_bytes = stack;
     if (l2 && l2 != Py_None) c->l2 = PyFloat_AsDouble(l2);
+    if (resample && resample != Py_None) c->resample = PyFloat_AsDouble(resample);
     if (PyErr_Occurred()) return false;
     if (!set || set == Py_None) return true;
     if (!PyList_Check(set) || PyList_GET_SIZE(set) > RWS_MAX_SET) {
@@ -81,11 +83,11 @@ PyObject *rwspy_config_object(const rws_config *c)
         Py_XDECREF(text);
     }
     if (!set) return NULL;
-    return Py_BuildValue("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:K,s:K,s:K,s:i,s:O,s:s,s:s,s:d,s:i,s:N}", "model", c->model,
+    return Py_BuildValue("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:K,s:K,s:K,s:i,s:O,s:s,s:s,s:d,s:d,s:i,s:N}", "model", c->model,
                          "method", c->method, "particles", c->particles, "batch", c->batch, "shards", c->shards,
                          "n_test", c->n_test, "eval_particles", c->eval_particles, "iterations",
                          (unsigned long long)c->iterations, "eval_every", (unsigned long long)c->eval_every, "seed",
                          (unsigned long long)c->seed, "threads", c->threads, "scalar", c->scalar ? Py_True : Py_False,
-                         "optimiser", c->optimiser, "lr", c->lr, "l2", c->l2, "particle_shards", c->particle_shards,
-                         "set", set);
+                         "optimiser", c->optimiser, "lr", c->lr, "l2", c->l2, "resample", c->resample,
+                         "particle_shards", c->particle_shards, "set", set);
 }

@@ -176,6 +176,9 @@ struct py_path {
     result        *log;
     size_t         n_log, log_capacity, cursor;
     bool           waits; /* a request waits: the program is to unwind */
+    int            depth; /* programs that are being executed: 2 while the model runs in a loop that the guide shares */
+    result        *outer; /* the log of the first of them */
+    size_t         n_outer, outer_capacity;
 };
 
 static __thread py_path       *current __attribute__((tls_model("initial-exec")));
@@ -365,7 +368,10 @@ static void run_loop(rws_path *path, const request *c, result *r)
     l->outer = h->loop;
     memcpy(carry, c->parts, (size_t)c->n * sizeof *carry);
     const size_t first = (size_t)l->n_values * sizeof *carry;
-    rws_loop(path, step, l, carry, first + (size_t)(l->n - l->n_values) * sizeof(int), first);
+    const size_t size = first + (size_t)(l->n - l->n_values) * sizeof(int);
+    char        *name = c->name ? rws_alloc(path, strlen(c->name) + 1) : NULL;
+    if (name) rws_shared_loop(path, strcpy(name, c->name), step, l, carry, size, first);
+    else rws_loop(path, step, l, carry, size, first);
     r->carry = carry;
 }
 
@@ -524,6 +530,7 @@ static void begin(py_path *h)
     h->jump = NULL;
     h->job = JOB_NONE;
     h->n_log = h->cursor = 0;
+    h->depth = 0;
     Py_CLEAR(h->held);
     if (h->object && Py_REFCNT(h->object) > 1) { /* a program has kept the path of an earlier execution */
         ((path_object *)h->object)->h = NULL;
@@ -597,16 +604,28 @@ static void run_swapped(rws_path *path, const void *state, program_kind kind, rw
 {
     py_path *h = *rws_path_slot(path);
     h->state = (py_state *)state;
+    const program_kind before = h->program; /* the guide's, where the model runs in a loop that they share */
     h->program = kind;
     if (h->failed || rws_path_failure(path, NULL) != RWS_OK) return;
     if (!call_program(h, kind, out)) program_failed(h, kind);
+    h->program = before;
 }
 
 /* ---- replay */
 
+/* A path keeps two logs: one of the program that runs, and one of a guide that waits for the model in a loop that they share. */
+static void exchange_logs(py_path *h)
+{
+    result      *log = h->log;
+    const size_t n = h->n_log, capacity = h->log_capacity;
+    h->log = h->outer, h->n_log = h->n_outer, h->log_capacity = h->outer_capacity;
+    h->outer = log, h->n_outer = n, h->outer_capacity = capacity;
+}
+
 /* On the path's stack: executes library calls until the program is over. */
 static void execute_calls(rws_path *path, py_path *h)
 {
+    if (h->depth++) exchange_logs(h);
     h->n_log = h->cursor = 0;
     for (;;) {
         h->idle = true;
@@ -619,14 +638,17 @@ static void execute_calls(rws_path *path, py_path *h)
         h->answer = r;
     }
     h->job = JOB_NONE;
+    if (--h->depth) exchange_logs(h);
 }
 
 static void run_replayed(rws_path *path, const void *state, program_kind kind, rws_var *out)
 {
     py_path *h = *rws_path_slot(path);
     h->state = (py_state *)state;
+    const program_kind before = h->program;
     h->program = kind;
     execute_calls(path, h);
+    h->program = before;
     if (out) *out = h->answer.v;
 }
 
@@ -670,9 +692,10 @@ static bool keep_request(py_path *h, const request *c)
         memory = Py_BuildValue("NOO", memory, l->step, l->names);
         if (!memory) return false;
     }
-    Py_XDECREF(h->held);
+    if (h->depth > 1 && h->held) memory = Py_BuildValue("NN", memory, h->held); /* that of the guide's loop lasts */
+    else Py_XDECREF(h->held);
     h->held = memory;
-    return true;
+    return memory != NULL;
 }
 
 /* On the thread's stack, in a program: has the path execute a call. */
@@ -684,11 +707,12 @@ static bool call_replayed(py_path *h, const request *c, result *r)
         return true;
     }
     if (!keep_request(h, c)) return false;
+    const int depth = h->depth;
     h->asked = &h->kept;
     h->job = JOB_CALL;
     rws_path_run(h->path);
     if (rws_path_failure(h->path, NULL) != RWS_OK) return call_failed(h);
-    if (!h->idle) {
+    if (!h->idle || h->depth > depth) { /* it waits, or the model is to run in it */
         h->waits = true;
         return refused();
     }
@@ -722,7 +746,9 @@ static void resume_replayed(rws_path *path, bool begins)
             kind == PROGRAM_STEP ? rwspy_loop_step(h, h->loop, h->carry, &goes_on) : call_program(h, kind, &v);
         if (h->waits) {
             PyErr_Clear();
-            break;
+            if (!h->idle) break;
+            h->waits = false; /* the model is to run */
+            continue;
         }
         if (!good) {
             program_failed(h, kind);
@@ -731,7 +757,10 @@ static void resume_replayed(rws_path *path, bool begins)
         h->job = JOB_RETURN;
         if (kind == PROGRAM_STEP) h->answer.i = goes_on;
         else h->answer.v = v;
+        const int depth = h->depth;
         rws_path_run(path); /* to the pause of the next program, or to the end */
+        if (h->idle && h->depth == 1 && depth == 2 && !log_add(h, &h->answer)) /* the guide's loop has ended */
+            PyErr_Clear(), rws_path_refuse(path, RWS_NO_MEMORY, "There is no memory for a log.");
     }
     current = before;
 }
@@ -756,6 +785,7 @@ static void forget(void *kept)
     Py_XDECREF(h->object);
     Py_XDECREF(h->held);
     PyMem_Free(h->log);
+    PyMem_Free(h->outer);
 #if CAN_SWAP
     PyObjectArenaAllocator a;
     PyObject_GetArenaAllocator(&a);

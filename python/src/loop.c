@@ -100,13 +100,19 @@ PyObject *rwspy_loop(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObje
     rws_var  carry[RWSPY_MAX_CARRY] = {{0}};
     result   r;
     if (!h) return NULL;
-    if (n != 1 || !PyCallable_Check(args[0]) || l.n > RWSPY_MAX_CARRY)
-        return PyErr_Format(PyExc_TypeError, "The arguments are loop(step, t=0, ...), with at most %d things to carry.",
-                            RWSPY_MAX_CARRY);
-    l.step = args[0];
+    const bool  named = n == 2 && PyUnicode_Check(args[0]);
+    const char *name = named ? PyUnicode_AsUTF8(args[0]) : NULL;
+    if (named && !name) return NULL;
+    if (n != 1 + named || !PyCallable_Check(args[named]) || l.n > RWSPY_MAX_CARRY)
+        return PyErr_Format(
+            PyExc_TypeError,
+            "The arguments are loop(step, t=0, ...), or loop(name, step, t=0, ...) of a loop that guide "
+            "and model share, with at most %d things to carry.",
+            RWSPY_MAX_CARRY);
+    l.step = args[named];
     if (!sort(&l, args + n)) return NULL;
     for (int i = 0; i < l.n; i++)
         if (!read_one(h, &l, i, args[n + i], carry)) return NULL;
-    const request c = {.kind = CALL_LOOP, .context = &l, .parts = carry, .n = l.n};
+    const request c = {.kind = CALL_LOOP, .name = name, .context = &l, .parts = carry, .n = l.n};
     return rwspy_call(h, &c, &r) ? carry_object(h, &l, r.carry) : NULL;
 }

@@ -474,7 +474,7 @@ static PyMethodDef methods[] = {
     SITE(choose, "logits", "A choice as an int, which Python code may branch on."),
     SITE(flip, "logit", "0 or 1 as an int, which Python code may branch on."),
     {"loop", (PyCFunction)(void (*)(void))rwspy_loop, METH_FASTCALL | METH_KEYWORDS,
-     "loop(step, **carry)\n\nCalls step(p, c) until it returns False, and returns c. The attributes of c are what a "
+     "loop(*step, **carry)\n\nCalls step(p, c) until it returns False, and returns c. The attributes of c are what a "
      "step hands to the next: "
      "integers, the first of which is a clock that no step makes smaller, and values or None. Particles with equal "
      "integers are one "

@@ -13,6 +13,7 @@ class Days(rws.Model):
     """Segments of one or two days with a level, in series of unequal length."""
 
     plain = False
+    name = None  # of the loop, if guide and model share it; then "end" is drawn in its last step
 
     def setup(self, s):
         s.field("n", 1)
@@ -24,7 +25,7 @@ class Days(rws.Model):
 
     def loop(self, p, step, **carry):
         if not self.plain:
-            return p.loop(step, **carry)
+            return p.loop(self.name, step, **carry) if self.name else p.loop(step, **carry)
         c = rws._helpers.Carry(**carry)
         while step(p, c):
             pass
@@ -34,6 +35,8 @@ class Days(rws.Model):
         def day(p, c):
             if not n > c.t:
                 total = c.sum
+                if self.name:
+                    p.flip("end", c.sum)
                 c.clear()
                 c.sum = total
                 return False
@@ -55,7 +58,8 @@ class Days(rws.Model):
             return self.state([p.item("x", c.t), [float(c.s == i) for i in range(STATES)]])
 
         c = self.days(p, p.length("x"), choose, lambda p, c: self.level(p.item("x", c.t)), lambda p, c: None)
-        p.flip("end", c.sum)
+        if not self.name:
+            p.flip("end", c.sum)
 
     def model(self, p):
         n = p.categorical("n", np.zeros(MOST)) + 1
@@ -65,7 +69,8 @@ class Days(rws.Model):
             p.normal("x", c.m + shift[c.s] + 0.2 * c.sum, 1)
 
         c = self.days(p, n, lambda p, c: p.constant(self.next)[STATES * (c.s + 1) : STATES * (c.s + 2)], lambda p, c: 0.0, see)
-        p.flip("end", c.sum)
+        if not self.name:
+            p.flip("end", c.sum)
 
 
 def data(n=24):
@@ -83,12 +88,35 @@ class Plain(Days):
     plain = True
 
 
+class Shared(Days):
+    name = "days"
+
+
+class PlainlyShared(Plain):
+    name = "days"
+
+
 class Loops(unittest.TestCase):
     def test_numbers(self):
         for method in ("ww", "ws", "vimco"):
             a, b, c = gradients(Days(), method), gradients(Plain(), method), gradients(Days(), method, scalar=True)
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-3)
             np.testing.assert_allclose(a, c, rtol=0, atol=1e-3)
+
+    def test_shared(self):
+        for method in ("ww", "ws", "vimco"):
+            a, b, c = gradients(Shared(), method), gradients(PlainlyShared(), method), gradients(Shared(), method, scalar=True)
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-3)
+            np.testing.assert_allclose(a, c, rtol=0, atol=1e-3)
+
+    def test_filter(self):
+        evidence = []
+        for resample in (0, 1):
+            with rws.Trainer(Shared(), data=data(), seed=3, eval_particles=2000, n_test=5, resample=resample) as t:
+                evidence.append(t.evaluate()["log_evidence"])
+        self.assertAlmostEqual(evidence[0], evidence[1], delta=0.5)
+        with self.assertRaisesRegex(rws.Error, "share no loop"):
+            rws.Trainer(Days(), data=data(), resample=0.5).evaluate()
 
     def refused(self, step, words, **carry):
         class Wrong(Days):

@@ -110,7 +110,7 @@ class Mistakes(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, f"There is no option '{name}'.*; the options are 'method', .*, 'lr', "):
                 rws.Trainer(Mixture(), data=clusters(), **{name: 1})
         known = dict(method="ww", particles=2, batch=3, iterations=1, eval_every=1, n_test=2, eval_particles=2, seed=1, threads=1,
-                     shards=1, particle_shards=1, scalar=False, optimiser="adam", lr=1e-3, l2=0.0, set=None,
+                     shards=1, particle_shards=1, scalar=False, optimiser="adam", lr=1e-3, l2=0.0, resample=0.0, set=None,
                      max_operations=10 ** 6, max_paths=10 ** 4, max_nodes=10 ** 6, stack_bytes=10 ** 7)
         with rws.Trainer(Mixture(), data=clusters(), **known) as t:
             t.step()
