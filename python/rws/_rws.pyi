@@ -423,13 +423,11 @@ def rank() -> int:
 def n_ranks() -> int:
     """How many processes train together; 1 before the first trainer is made."""
 def attend(image: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
-    """Reads a window of a picture of rows x cols numbers as out_rows x out_cols of them. `where` is four numbers, (scale x, scale y,
-    shift x, shift y): half the sides of the window and its middle, in a picture whose sides are at -1 and 1.
-    """
+    """Reads a window of a picture of rows x cols numbers as out_rows x out_cols of them. `where` is four numbers, (scale x,
+    scale y, shift x, shift y): half the sides of the window and its middle, in a picture whose sides are at -1 and 1."""
 def place(glimpse: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
-    """Writes a glimpse of rows x cols numbers into a window of an empty picture of out_rows x out_cols; `where` as for attend: (scale x,
-    scale y, shift x, shift y).
-    """
+    """Writes a glimpse of rows x cols numbers into a window of an empty picture of out_rows x out_cols; `where` as for attend:
+    (scale x, scale y, shift x, shift y)."""
 def cover(rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
     """The same as place for a glimpse of ones: what a window covers; `where` is (scale x, scale y, shift x, shift y)."""
 
