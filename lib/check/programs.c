@@ -70,7 +70,7 @@ typedef struct {
 static void look_for_unreached(void *context, const rws_row_term *t)
 {
     unreached *u = context;
-    if (!t->guided || (t->value > -INFINITY && !(t->n_values > 2 && t->value < HARDLY))) return;
+    if (!t->guided || (t->value > -INFINITY && !(t->n_values && t->value < HARDLY))) return;
     if (u->site && strcmp(u->site, t->site) != 0) return;
     u->site = t->site;
     u->here = true;

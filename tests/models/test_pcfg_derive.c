@@ -303,7 +303,7 @@ static rws_status the_sentence(const void *state, rws_split split, uint64_t firs
                                float *const *fields, rws_error *err)
 {
     (void)state, (void)split, (void)first, (void)random, (void)err;
-    const float x[] = {5, 0, 2, 3, 5, 4};
+    const float x[2002] = {5, 0, 2, 3, 5, 4};
     for (int i = 0; i < n; i++) memcpy(fields[0] + i * 2002, x, sizeof x);
     return RWS_OK;
 }
