@@ -49,7 +49,7 @@ static void normalise(double *x, int S, ranked *scratch)
     }
 }
 
-/* Of M sequences of n numbers, one after the other. */
+/* Compares M sequences of n numbers, which stand one after the other in x. */
 static rws_mixing compare(const double *x, int M, int n)
 {
     double all = 0, W = 0, B = 0;
